@@ -1,0 +1,3 @@
+//! The udf-host binary.
+
+fn main() {}
