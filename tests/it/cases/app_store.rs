@@ -52,11 +52,21 @@ fn run_case(shared: &HostProcess, case: &Value) -> Result<(), String> {
 /// A case may move HOME; cargo and rustup must still find their own folders.
 fn with_cargo_home() -> HostOptions {
     let home = std::env::var_os("HOME").map(std::path::PathBuf::from).unwrap_or_default();
-    let or = |name: &str, folder: &str| std::env::var_os(name).unwrap_or(home.join(folder).into_os_string());
-    HostOptions::new().env("CARGO_HOME", or("CARGO_HOME", ".cargo")).env("RUSTUP_HOME", or("RUSTUP_HOME", ".rustup"))
+    let or = |name: &str, folder: &str| {
+        std::env::var_os(name).unwrap_or(home.join(folder).into_os_string())
+    };
+    HostOptions::new()
+        .env("CARGO_HOME", or("CARGO_HOME", ".cargo"))
+        .env("RUSTUP_HOME", or("RUSTUP_HOME", ".rustup"))
 }
 
-fn run_step(host: &HostProcess, scope: &mut Scope, case: &Value, step: &Value, number: usize) -> Result<(), String> {
+fn run_step(
+    host: &HostProcess,
+    scope: &mut Scope,
+    case: &Value,
+    step: &Value,
+    number: usize,
+) -> Result<(), String> {
     let mut overrides = scope.expand(step.get("overrides").unwrap_or(&json!({})));
     let app_dir = case["host"].get("app_dir").cloned().unwrap_or_else(|| "${app_dir}".into());
     if !app_dir.is_null() && overrides.get("app_dir").is_none() {
@@ -76,7 +86,8 @@ fn run_step(host: &HostProcess, scope: &mut Scope, case: &Value, step: &Value, n
         return Err(format!("not an envelope: {}", short(&envelope)));
     };
     if let Some(want) = step.get("expect_error") {
-        let message = error.as_str().ok_or_else(|| format!("want an error, got {}", short(data)))?;
+        let message =
+            error.as_str().ok_or_else(|| format!("want an error, got {}", short(data)))?;
         if !data.is_null() {
             return Err("an error with data".to_owned());
         }
@@ -106,7 +117,8 @@ fn call_while_locked(
     let hold = |sentinel: &Value| {
         let path = root.join(sentinel.as_str().unwrap());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
+        let file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap();
         file.lock().unwrap();
         file
     };
@@ -122,7 +134,9 @@ fn call_while_locked(
                 return Err(format!("did not wait for the held lock: {early:?}"));
             }
             drop(held);
-            return receiver.recv_timeout(LIMIT).map_err(|_| "still waiting after the lock was released".to_owned())?;
+            return receiver
+                .recv_timeout(LIMIT)
+                .map_err(|_| "still waiting after the lock was released".to_owned())?;
         }
         let answer = receiver.recv_timeout(LIMIT);
         drop(held);
@@ -145,7 +159,9 @@ fn check_files(scope: &mut Scope, case: &Value) -> Result<(), String> {
                 Some(want) if scope.references(want) == *target => {}
                 want => return Err(at(format!("is a link to {target}, want {want:?}"))),
             },
-            Some(Found::File(_)) if content.get("symlink").is_some() => return Err(at("is no link".to_owned())),
+            Some(Found::File(_)) if content.get("symlink").is_some() => {
+                return Err(at("is no link".to_owned()));
+            }
             Some(Found::File(got)) => match content {
                 Value::String(template) => {
                     let got = std::str::from_utf8(got).map_err(|error| at(error.to_string()))?;
@@ -156,11 +172,14 @@ fn check_files(scope: &mut Scope, case: &Value) -> Result<(), String> {
             },
         }
     }
-    if let Some(extra) = found.keys().find(|name| !want.contains_key(*name) && !name.ends_with(".lock")) {
+    if let Some(extra) =
+        found.keys().find(|name| !want.contains_key(*name) && !name.ends_with(".lock"))
+    {
         return Err(format!("unexpected file {extra}"));
     }
     let nothing = vec![];
-    let mut locks = case["final_locks"].as_array().unwrap_or(&nothing).iter().filter_map(Value::as_str);
+    let mut locks =
+        case["final_locks"].as_array().unwrap_or(&nothing).iter().filter_map(Value::as_str);
     match locks.find(|lock| !found.contains_key(*lock)) {
         Some(lock) => Err(format!("lock sentinel {lock} is missing")),
         None => Ok(()),

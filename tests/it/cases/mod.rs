@@ -16,7 +16,8 @@ use crate::support::parse;
 
 /// The `.json` files of a folder, by name.
 fn case_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().is_some_and(|it| it == "json"));
     files.sort();
@@ -28,12 +29,18 @@ fn case_files(folder: &Path) -> Vec<PathBuf> {
 fn load_list(path: &Path) -> Vec<Value> {
     match parse(&std::fs::read_to_string(path).unwrap()) {
         Value::Array(cases) => cases,
-        other => panic!("{}: not a list of cases: {}", path.display(), crate::support::short(&other)),
+        other => {
+            panic!("{}: not a list of cases: {}", path.display(), crate::support::short(&other))
+        }
     }
 }
 
 /// Runs all cases, a few at a time, and fails with one line for each that did not hold.
-fn run_all<Case: Sync>(group: &str, cases: &[Case], run: impl Fn(&Case) -> Result<(), String> + Sync) {
+fn run_all<Case: Sync>(
+    group: &str,
+    cases: &[Case],
+    run: impl Fn(&Case) -> Result<(), String> + Sync,
+) {
     let next = AtomicUsize::new(0);
     let failures = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -48,6 +55,12 @@ fn run_all<Case: Sync>(group: &str, cases: &[Case], run: impl Fn(&Case) -> Resul
         }
     });
     let failures = failures.into_inner().unwrap();
-    assert!(failures.is_empty(), "{} of {} {group} cases failed:\n{}", failures.len(), cases.len(), failures.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {} {group} cases failed:\n{}",
+        failures.len(),
+        cases.len(),
+        failures.join("\n")
+    );
     println!("{} {group} cases passed", cases.len());
 }

@@ -23,7 +23,9 @@ fn run_feedback_cases() {
     let folder = case_folder("RUN_FEEDBACK_CASES_DIR", "run-feedback");
     let cases: Vec<Value> =
         case_files(&folder).iter().map(|path| parse(&fs::read_to_string(path).unwrap())).collect();
-    run_all("run-feedback", &cases, |case| run_case(case).map_err(|why| format!("{}: {why}", case["name"])));
+    run_all("run-feedback", &cases, |case| {
+        run_case(case).map_err(|why| format!("{}: {why}", case["name"]))
+    });
 }
 
 /// The folders of one case.
@@ -36,7 +38,8 @@ struct Place {
 fn run_case(case: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let place_root = folder.path().canonicalize().unwrap();
-    let place = Place { work: place_root.join("work"), log: place_root.join("posts"), _folder: folder };
+    let place =
+        Place { work: place_root.join("work"), log: place_root.join("posts"), _folder: folder };
     let options = lay_out_place(&place_root, &place, case);
     let host = HostProcess::try_start(&options)?;
     let mut scope = Scope::new(place.work.clone());
@@ -63,14 +66,18 @@ fn lay_out_place(root: &Path, place: &Place, case: &Value) -> HostOptions {
         let (section, name) = key.split_once('.').unwrap();
         *sections.entry(section).or_default() += &format!("\t{name} = {value}\n");
     }
-    let config: String = sections.iter().map(|(section, lines)| format!("[{section}]\n{lines}")).collect();
+    let config: String =
+        sections.iter().map(|(section, lines)| format!("[{section}]\n{lines}")).collect();
     write(&root.join("home/.gitconfig"), config.as_bytes());
     let poster = root.join("bin/fractary");
     write(&poster, POSTER.as_bytes());
     fs::set_permissions(&poster, fs::Permissions::from_mode(0o755)).unwrap();
     let world = &case["world"]["poster"];
     write(&root.join("bin/url"), world["url"].as_str().unwrap_or("").as_bytes());
-    write(&root.join("bin/error"), world["error"].as_str().unwrap_or("VALIDATION_ERROR").as_bytes());
+    write(
+        &root.join("bin/error"),
+        world["error"].as_str().unwrap_or("VALIDATION_ERROR").as_bytes(),
+    );
 
     let inherited = |name: &str| std::env::var_os(name).unwrap_or_default();
     let home = PathBuf::from(inherited("HOME"));
@@ -99,7 +106,8 @@ fn lay_out_place(root: &Path, place: &Place, case: &Value) -> HostOptions {
 fn call(host: &HostProcess, udf: &Value, overrides: &Value) -> Result<Value, String> {
     let body = json!({"udf": udf, "overrides": overrides}).to_string();
     let answer = host.post("/api/exec/udf", "_core", "run-feedback", &body)?;
-    let mut envelope = try_parse(&answer.text).map_err(|error| format!("not JSON: {error}: {}", answer.text))?;
+    let mut envelope =
+        try_parse(&answer.text).map_err(|error| format!("not JSON: {error}: {}", answer.text))?;
     if answer.status != 200 || envelope.get("error") != Some(&Value::Null) {
         return Err(format!("status {}, want data: {}", answer.status, short(&envelope)));
     }
@@ -110,19 +118,27 @@ fn run_step(host: &HostProcess, scope: &mut Scope, step: &Value) -> Result<(), S
     if let Some(calls) = step["parallel"].as_array() {
         return run_parallel(host, scope, step, calls);
     }
-    let data = call(host, &step["udf"], &scope.expand(step.get("overrides").unwrap_or(&json!({}))))?;
+    let data =
+        call(host, &step["udf"], &scope.expand(step.get("overrides").unwrap_or(&json!({}))))?;
     let Some(want) = step.get("expect_error") else {
         return scope.compare(&step["expect"], &data, "data");
     };
     let error = &data["error"];
-    if data["status"] != "error" || error["message"].as_str().is_none_or(|text| text.trim().is_empty()) {
+    if data["status"] != "error"
+        || error["message"].as_str().is_none_or(|text| text.trim().is_empty())
+    {
         return Err(format!("want the error {want} with a message, got {}", short(&data)));
     }
     let mut members = want.as_object().unwrap().iter().filter(|(key, _)| *key != "exit");
     members.try_for_each(|(key, value)| scope.compare(value, &error[key], &format!("error.{key}")))
 }
 
-fn run_parallel(host: &HostProcess, scope: &Scope, step: &Value, calls: &[Value]) -> Result<(), String> {
+fn run_parallel(
+    host: &HostProcess,
+    scope: &Scope,
+    step: &Value,
+    calls: &[Value],
+) -> Result<(), String> {
     let calls: Vec<(&Value, Value)> = calls
         .iter()
         .flat_map(|call| {
@@ -138,7 +154,9 @@ fn run_parallel(host: &HostProcess, scope: &Scope, step: &Value, calls: &[Value]
             gate.wait();
             match call(host, udf, overrides) {
                 Err(why) => why,
-                Ok(data) if data["status"] == "error" => data["error"]["code"].as_str().unwrap_or("no code").to_owned(),
+                Ok(data) if data["status"] == "error" => {
+                    data["error"]["code"].as_str().unwrap_or("no code").to_owned()
+                }
                 Ok(_) => "success".to_owned(),
             }
         };
@@ -147,7 +165,11 @@ fn run_parallel(host: &HostProcess, scope: &Scope, step: &Value, calls: &[Value]
             *counts.entry(outcome.join().expect("a call does not panic")).or_default() += 1;
         }
     });
-    if json!(counts) == step["expect_counts"] { Ok(()) } else { Err(format!("want {}, got {counts:?}", step["expect_counts"])) }
+    if json!(counts) == step["expect_counts"] {
+        Ok(())
+    } else {
+        Err(format!("want {}, got {counts:?}", step["expect_counts"]))
+    }
 }
 
 /// What the poster logged, oldest first: one folder a post.
@@ -164,7 +186,9 @@ fn check_posts(scope: &mut Scope, step: &Value, posts: &[PathBuf]) -> Result<(),
         return Err(format!("want {} posts, got {}", want.len(), posts.len()));
     }
     for (want, post) in want.iter().zip(posts) {
-        let read = |name: &str| fs::read_to_string(post.join(name)).map_err(|error| format!("post {name}: {error}"));
+        let read = |name: &str| {
+            fs::read_to_string(post.join(name)).map_err(|error| format!("post {name}: {error}"))
+        };
         if let Ok(argv) = read("unknown") {
             return Err(format!("the poster was called with {argv}"));
         }
@@ -193,7 +217,9 @@ fn check_files(scope: &mut Scope, case: &Value) -> Result<(), String> {
         let got = std::str::from_utf8(got).map_err(|error| format!("file {relative}: {error}"))?;
         match content {
             Value::String(template) => scope.compare_text(template, got),
-            json => try_parse(got).map_err(|error| error.to_string()).and_then(|got| scope.compare(json, &got, "$")),
+            json => try_parse(got)
+                .map_err(|error| error.to_string())
+                .and_then(|got| scope.compare(json, &got, "$")),
         }
         .map_err(|why| format!("file {relative}: {why}"))?;
     }

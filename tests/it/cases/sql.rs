@@ -86,7 +86,9 @@ fn run_group_with(engine: &str, library: Option<&Path>) -> Tally {
         for case in load_list(&path) {
             let files = initial_files(&folder, &case);
             let mut hosts = hosts.lock().unwrap();
-            let served = hosts.entry(Value::Object(files.clone()).to_string()).or_insert_with(|| serve(&files, engine, library));
+            let served = hosts
+                .entry(Value::Object(files.clone()).to_string())
+                .or_insert_with(|| serve(&files, engine, library));
             let outcome = run_case(served, &case);
             let hostile = case["hostile"] == true;
             let group = if hostile { "hostile" } else { case["dialect"].as_str().unwrap() };
@@ -105,7 +107,10 @@ fn initial_files(folder: &Path, case: &Value) -> Map<String, Value> {
         Value::Object(files) => files.clone(),
         Value::String(name) => {
             let path = folder.join("fixtures").join(format!("{name}.json"));
-            parse(&std::fs::read_to_string(path).unwrap()).as_object().expect("a fixture maps paths to content").clone()
+            parse(&std::fs::read_to_string(path).unwrap())
+                .as_object()
+                .expect("a fixture maps paths to content")
+                .clone()
         }
         other => panic!("unknown initial_files {other}"),
     }
@@ -155,7 +160,12 @@ fn run_case(served: &mut Served, case: &Value) -> Result<(), String> {
         return Err(format!("the host ended with {status}"));
     }
     if case["hostile"] == true {
-        let answer = served.host.post("/api/exec/sql", "_core", "feedback-management", r#"{"sql": "SELECT 1 AS one"}"#)?;
+        let answer = served.host.post(
+            "/api/exec/sql",
+            "_core",
+            "feedback-management",
+            r#"{"sql": "SELECT 1 AS one"}"#,
+        )?;
         let want = json!({"q0": {"columns": ["one"], "rows": [{"one": 1}]}});
         if answer.status != 200 || answer.json()["data"] != want {
             return Err(format!("the next query fails: {} {}", answer.status, answer.text));
@@ -167,7 +177,10 @@ fn run_case(served: &mut Served, case: &Value) -> Result<(), String> {
 fn built_body(request: &Value) -> Value {
     let mut body = request["body"].clone();
     for (mark, repeat) in request["repeat"].as_object().into_iter().flatten() {
-        let text = repeat[0].as_str().unwrap().repeat(usize::try_from(repeat[1].as_u64().unwrap()).unwrap());
+        let text = repeat[0]
+            .as_str()
+            .unwrap()
+            .repeat(usize::try_from(repeat[1].as_u64().unwrap()).unwrap());
         body["sql"] = body["sql"].as_str().unwrap().replace(mark.as_str(), &text).into();
     }
     if let Some(pad) = request["pad_bytes"].as_u64() {
@@ -176,11 +189,17 @@ fn built_body(request: &Value) -> Value {
     body
 }
 
-fn send(host: &HostProcess, request: &Value, project: &str, body: &str) -> Result<(u16, String), String> {
+fn send(
+    host: &HostProcess,
+    request: &Value,
+    project: &str,
+    body: &str,
+) -> Result<(u16, String), String> {
     let route = request["route"].as_str().unwrap();
     let token = request["token"].as_str().unwrap_or(&host.token);
     let method = request["method"].as_str().unwrap_or("POST");
-    let url = format!("{}/api/exec/{route}?t={token}&workspace=_core&project={project}", host.origin);
+    let url =
+        format!("{}/api/exec/{route}?t={token}&workspace=_core&project={project}", host.origin);
     host.request(method, &url, body).map(|answer| (answer.status, answer.text))
 }
 
@@ -194,27 +213,42 @@ fn check_reply(case: &Value, status: u16, reply: &Value) -> Result<(), String> {
             return Err(format!("want status {}, got {status}: {}", error["status"], short(reply)));
         }
         let told = reply["error"].as_str().is_some_and(|text| !text.is_empty());
-        return if reply["data"].is_null() && told { Ok(()) } else { Err(format!("not an error envelope: {}", short(reply))) };
+        return if reply["data"].is_null() && told {
+            Ok(())
+        } else {
+            Err(format!("not an error envelope: {}", short(reply)))
+        };
     }
     if status != 200 {
         return Err(format!("status {status}: {}", short(reply)));
     }
-    if case["request"]["route"] == "sql" { check_table(case, reply) } else { check_widget(case, reply) }
+    if case["request"]["route"] == "sql" {
+        check_table(case, reply)
+    } else {
+        check_widget(case, reply)
+    }
 }
 
 fn check_table(case: &Value, reply: &Value) -> Result<(), String> {
     let table = &reply["data"]["q0"];
-    let columns: Vec<&str> = table["columns"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let columns: Vec<&str> =
+        table["columns"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut distinct = columns.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    if reply.get("error") != Some(&Value::Null) || columns.is_empty() || distinct.len() != columns.len() {
+    if reply.get("error") != Some(&Value::Null)
+        || columns.is_empty()
+        || distinct.len() != columns.len()
+    {
         return Err(format!("want one table with distinct columns: {}", short(reply)));
     }
     if let Some(Value::Object(row)) = table["rows"].get(0)
         && row.keys().map(String::as_str).ne(columns.iter().copied())
     {
-        return Err(format!("columns {columns:?} do not match the row {}", short(&table["rows"][0])));
+        return Err(format!(
+            "columns {columns:?} do not match the row {}",
+            short(&table["rows"][0])
+        ));
     }
     same_rows(case, &case["expect"]["data"], &table["rows"], "q0")
 }
@@ -222,28 +256,42 @@ fn check_table(case: &Value, reply: &Value) -> Result<(), String> {
 fn check_widget(case: &Value, reply: &Value) -> Result<(), String> {
     let want = &case["expect"];
     let names = |value: &Value| {
-        let mut names: Vec<String> = value.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
+        let mut names: Vec<String> =
+            value.as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
         names.sort();
         names
     };
-    let errors: Vec<String> = want["errors"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().into()).collect();
+    let errors: Vec<String> =
+        want["errors"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().into()).collect();
     if names(&reply["errors"]) != errors {
         return Err(format!("want errors of {errors:?}, got {}", short(&reply["errors"])));
     }
     if names(&reply["data"]) != names(&want["data"]) {
-        return Err(format!("want data of {:?}, got {:?}", names(&want["data"]), names(&reply["data"])));
+        return Err(format!(
+            "want data of {:?}, got {:?}",
+            names(&want["data"]),
+            names(&reply["data"])
+        ));
     }
-    if !reply["warnings"].is_array() || sorted_lists(&reply["depMap"]) != sorted_lists(&want["depMap"]) {
+    if !reply["warnings"].is_array()
+        || sorted_lists(&reply["depMap"]) != sorted_lists(&want["depMap"])
+    {
         return Err(format!("want depMap {}, got {}", want["depMap"], short(reply)));
     }
     for (id, table) in want["data"].as_object().unwrap() {
         if reply["data"][id]["columns"] != table["columns"] {
-            return Err(format!("{id}: want columns {}, got {}", table["columns"], short(&reply["data"][id])));
+            return Err(format!(
+                "{id}: want columns {}, got {}",
+                table["columns"],
+                short(&reply["data"][id])
+            ));
         }
         same_rows(case, &table["rows"], &reply["data"][id]["rows"], id)?;
     }
     match want.get("config") {
-        Some(config) if *config != reply["config"] => Err(format!("want config {config}, got {}", reply["config"])),
+        Some(config) if *config != reply["config"] => {
+            Err(format!("want config {config}, got {}", reply["config"]))
+        }
         _ => Ok(()),
     }
 }
@@ -281,7 +329,8 @@ fn same(want: &Value, got: &Value, relaxed: bool) -> bool {
     match (want, got) {
         (Value::Number(want), Value::Number(got)) => {
             let (want, got) = (want.to_string(), got.to_string());
-            let integer = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+            let integer =
+                |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
             if integer(&want) && integer(&got) {
                 return want == got;
             }
@@ -289,11 +338,14 @@ fn same(want: &Value, got: &Value, relaxed: bool) -> bool {
             (want - got).abs() <= (1e-9 * want.abs().max(got.abs())).max(1e-12)
         }
         (Value::Array(want), Value::Array(got)) => {
-            want.len() == got.len() && want.iter().zip(got).all(|(want, got)| same(want, got, relaxed))
+            want.len() == got.len()
+                && want.iter().zip(got).all(|(want, got)| same(want, got, relaxed))
         }
         (Value::Object(want), Value::Object(got)) => {
             want.len() == got.len()
-                && want.iter().all(|(key, want)| got.get(key).is_some_and(|got| same(want, got, relaxed)))
+                && want
+                    .iter()
+                    .all(|(key, want)| got.get(key).is_some_and(|got| same(want, got, relaxed)))
         }
         (Value::String(want), Value::String(got)) => {
             want == got || relaxed && stamp(want).is_some() && stamp(want) == stamp(got)

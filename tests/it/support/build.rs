@@ -48,12 +48,17 @@ pub fn built() -> &'static Built {
 /// `target/<profile>`: the folder above `deps/`, where this test binary lies.
 fn profile_dir() -> PathBuf {
     let binary = std::env::current_exe().expect("the test knows its own path");
-    binary.parent().and_then(Path::parent).expect("test binaries lie in <profile>/deps").to_path_buf()
+    binary
+        .parent()
+        .and_then(Path::parent)
+        .expect("test binaries lie in <profile>/deps")
+        .to_path_buf()
 }
 
 fn run(command: &mut Command) {
     // Its stdout joins stderr's stream of the test run: tests print results only.
-    let output = command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let output =
+        command.output().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
     assert!(
         output.status.success(),
         "{command:?} ended with {}\n{}\n{}",

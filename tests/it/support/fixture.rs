@@ -69,7 +69,10 @@ fn walk(root: &Path, dir: &Path, found: &mut BTreeMap<String, Found>) {
         let relative = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
         let kind = fs::symlink_metadata(&path).unwrap().file_type();
         if kind.is_symlink() {
-            found.insert(relative, Found::Link(fs::read_link(&path).unwrap().to_str().unwrap().to_owned()));
+            found.insert(
+                relative,
+                Found::Link(fs::read_link(&path).unwrap().to_str().unwrap().to_owned()),
+            );
         } else if kind.is_dir() {
             walk(root, &path, found);
         } else {

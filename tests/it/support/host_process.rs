@@ -25,7 +25,13 @@ pub struct HostOptions {
 impl HostOptions {
     /// `udf-host dev serve` over the shipped operations, in the test's own working directory.
     pub fn new() -> HostOptions {
-        HostOptions { args: vec![], env: vec![], only_env: false, cwd: None, udfs: Some(built().udfs.clone()) }
+        HostOptions {
+            args: vec![],
+            env: vec![],
+            only_env: false,
+            cwd: None,
+            udfs: Some(built().udfs.clone()),
+        }
     }
 
     /// Adds one argument after `dev serve`.
@@ -93,7 +99,9 @@ impl Answer {
     /// The body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
-        try_parse(&self.text).unwrap_or_else(|error| panic!("the body is not JSON ({error}): {}", shorten(&self.text)))
+        try_parse(&self.text).unwrap_or_else(|error| {
+            panic!("the body is not JSON ({error}): {}", shorten(&self.text))
+        })
     }
 }
 
@@ -118,20 +126,24 @@ impl HostProcess {
 
     /// [`HostProcess::start`] that tells why there is no host.
     pub fn try_start(options: &HostOptions) -> Result<HostProcess, String> {
-        let mut child = options.command().spawn().map_err(|error| format!("cannot start the host: {error}"))?;
+        let mut child =
+            options.command().spawn().map_err(|error| format!("cannot start the host: {error}"))?;
         let stderr = collect(child.stderr.take().expect("stderr is piped"));
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut line = String::new();
         let read = stdout.read_line(&mut line);
         let handshake = read.ok().and_then(|_| try_parse(&line).ok());
-        let field = |name: &str| handshake.as_ref().and_then(|it| it[name].as_str()).map(str::to_owned);
+        let field =
+            |name: &str| handshake.as_ref().and_then(|it| it[name].as_str()).map(str::to_owned);
         let (Some(origin), Some(token)) = (field("origin"), field("token")) else {
             // The host is useless without a handshake: end it, then show what it said.
             let _already_gone = child.kill();
             let status = child.wait();
             thread::sleep(Duration::from_millis(50));
             let said = String::from_utf8_lossy(&stderr.lock().unwrap()).into_owned();
-            return Err(format!("no usable handshake line: {line:?}, ended {status:?}, stderr: {said}"));
+            return Err(format!(
+                "no usable handshake line: {line:?}, ended {status:?}, stderr: {said}"
+            ));
         };
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -170,17 +182,30 @@ impl HostProcess {
     }
 
     /// POSTs a body to a route with the token and the given address.
-    pub fn post(&self, route: &str, workspace: &str, project: &str, body: &str) -> Result<Answer, String> {
-        let url = format!("{}{route}?t={}&workspace={workspace}&project={project}", self.origin, self.token);
+    pub fn post(
+        &self,
+        route: &str,
+        workspace: &str,
+        project: &str,
+        body: &str,
+    ) -> Result<Answer, String> {
+        let url = format!(
+            "{}{route}?t={}&workspace={workspace}&project={project}",
+            self.origin, self.token
+        );
         let sent = self.agent.post(&url).header("Content-Type", "application/json").send(body);
         answer(sent)
     }
 
     /// Sends any method to any address.
     pub fn request(&self, method: &str, url: &str, body: &str) -> Result<Answer, String> {
-        let request = ureq::http::Request::builder().method(method).uri(url).header("Content-Type", "application/json");
+        let request = ureq::http::Request::builder()
+            .method(method)
+            .uri(url)
+            .header("Content-Type", "application/json");
         let request = request.body(body.to_owned()).map_err(|error| error.to_string())?;
-        let request = self.agent.configure_request(request).allow_non_standard_methods(true).force_send_body(true).build();
+        let request =
+            self.agent.configure_request(request).allow_non_standard_methods(true).build();
         answer(self.agent.run(request))
     }
 
@@ -193,7 +218,13 @@ impl HostProcess {
 
     /// Calls an operation and returns status and envelope.
     #[track_caller]
-    pub fn exec(&self, workspace: &str, project: &str, udf: &str, overrides: &Value) -> (u16, Value) {
+    pub fn exec(
+        &self,
+        workspace: &str,
+        project: &str,
+        udf: &str,
+        overrides: &Value,
+    ) -> (u16, Value) {
         let body = json!({"udf": udf, "overrides": overrides}).to_string();
         let answer = self
             .post("/api/exec/udf", workspace, project, &body)
@@ -205,7 +236,11 @@ impl HostProcess {
     #[track_caller]
     pub fn data(&self, project: &str, udf: &str, overrides: &Value) -> Value {
         let (status, mut envelope) = self.exec("_core", project, udf, overrides);
-        assert_eq!((status, &envelope["error"]), (200, &Value::Null), "{project}.{udf}: {envelope}");
+        assert_eq!(
+            (status, &envelope["error"]),
+            (200, &Value::Null),
+            "{project}.{udf}: {envelope}"
+        );
         envelope["data"].take()
     }
 
@@ -232,8 +267,10 @@ impl HostProcess {
     #[track_caller]
     pub fn wait(&mut self, limit: Duration) -> ExitStatus {
         let end = Instant::now() + limit;
-        wait_until(limit, "the host's end", || self.child.try_wait().expect("the child can be asked"))
-            .unwrap_or_else(|| panic!("the host still runs at {end:?}; stderr: {}", self.stderr()))
+        wait_until(limit, "the host's end", || {
+            self.child.try_wait().expect("the child can be asked")
+        })
+        .unwrap_or_else(|| panic!("the host still runs at {end:?}; stderr: {}", self.stderr()))
     }
 }
 

@@ -15,7 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// The checkout these tests were built from.
 pub fn checkout() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the checkout").to_path_buf()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the checkout")
+        .to_path_buf()
 }
 
 /// A folder of handed cases, or another one of the same layout named by `variable`.

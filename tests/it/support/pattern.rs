@@ -29,7 +29,8 @@ pub struct Scope {
 impl Scope {
     /// An empty scope for the case in `root`.
     pub fn new(root: PathBuf) -> Scope {
-        let token = r"<(hex:\d+|iso-ms|iso-s|minute-utc|uuid4hex|uuid|host|cwd|any|id:fr-\d+)(?:#(\w+))?>";
+        let token =
+            r"<(hex:\d+|iso-ms|iso-s|minute-utc|uuid4hex|uuid|host|cwd|any|id:fr-\d+)(?:#(\w+))?>";
         Scope {
             root,
             results: HashMap::new(),
@@ -47,7 +48,9 @@ impl Scope {
                 None => Value::String(self.bound_ids(&self.references(text))),
             },
             Value::Array(items) => items.iter().map(|item| self.expand(item)).collect(),
-            Value::Object(fields) => fields.iter().map(|(key, it)| (key.clone(), self.expand(it))).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(key, it)| (key.clone(), self.expand(it))).collect()
+            }
             other => other.clone(),
         }
     }
@@ -68,21 +71,28 @@ impl Scope {
                 Some(value) if same(&value, got) => Ok(()),
                 Some(value) => Err(format!("{path}: want {}, got {}", short(&value), short(got))),
                 None => {
-                    let got = got.as_str().ok_or_else(|| format!("{path}: want text, got {}", short(got)))?;
+                    let got = got
+                        .as_str()
+                        .ok_or_else(|| format!("{path}: want text, got {}", short(got)))?;
                     self.compare_text(text, got).map_err(|why| format!("{path}: {why}"))
                 }
             },
             (Value::Object(want), Value::Object(fields)) => {
-                let missing: Vec<_> = want.keys().filter(|key| !fields.contains_key(*key)).collect();
+                let missing: Vec<_> =
+                    want.keys().filter(|key| !fields.contains_key(*key)).collect();
                 let extra: Vec<_> = fields.keys().filter(|key| !want.contains_key(*key)).collect();
                 if !missing.is_empty() || !extra.is_empty() {
                     return Err(format!("{path}: missing keys {missing:?}, extra keys {extra:?}"));
                 }
-                want.iter().try_for_each(|(key, value)| self.compare(value, &fields[key], &format!("{path}.{key}")))
+                want.iter().try_for_each(|(key, value)| {
+                    self.compare(value, &fields[key], &format!("{path}.{key}"))
+                })
             }
             (Value::Array(want), Value::Array(items)) if want.len() == items.len() => {
                 let mut pairs = want.iter().zip(items).enumerate();
-                pairs.try_for_each(|(at, (value, item))| self.compare(value, item, &format!("{path}[{at}]")))
+                pairs.try_for_each(|(at, (value, item))| {
+                    self.compare(value, item, &format!("{path}[{at}]"))
+                })
             }
             _ if same(want, got) => Ok(()),
             _ => Err(format!("{path}: want {}, got {}", short(want), short(got))),
@@ -135,7 +145,9 @@ impl Scope {
     fn accept(&mut self, kind: &str, label: Option<String>, text: &str) -> Result<(), String> {
         let moment = match kind {
             "iso-ms" | "iso-s" => Some(text.to_owned()),
-            "minute-utc" => Some(format!("{}:00Z", text.trim_end_matches(" UTC").replace(' ', "T"))),
+            "minute-utc" => {
+                Some(format!("{}:00Z", text.trim_end_matches(" UTC").replace(' ', "T")))
+            }
             _ => None,
         };
         if let Some(moment) = moment {
@@ -147,13 +159,17 @@ impl Scope {
         let name = if kind.starts_with("id:") { Some(kind.to_owned()) } else { label };
         let Some(name) = name else { return Ok(()) };
         match self.bound.insert(name.clone(), text.to_owned()) {
-            Some(before) if before != text => Err(format!("<{name}> is {text} here but {before} before")),
+            Some(before) if before != text => {
+                Err(format!("<{name}> is {text} here but {before} before"))
+            }
             _ => Ok(()),
         }
     }
 
     fn bound_ids(&self, text: &str) -> String {
-        let put = |found: &regex::Captures<'_>| self.bound.get(&found[1]).unwrap_or(&found[0].to_owned()).clone();
+        let put = |found: &regex::Captures<'_>| {
+            self.bound.get(&found[1]).unwrap_or(&found[0].to_owned()).clone()
+        };
         self.token.replace_all(text, put).into_owned()
     }
 
@@ -167,7 +183,8 @@ impl Scope {
             return Value::from(self.root.to_str().unwrap());
         }
         let mut parts = expression.split('.');
-        let step: usize = parts.next().and_then(|part| part.parse().ok()).expect("a reference names a step");
+        let step: usize =
+            parts.next().and_then(|part| part.parse().ok()).expect("a reference names a step");
         let start = self.results.get(&step).unwrap_or_else(|| panic!("step {step} gave no data"));
         let found = parts.try_fold(start, |value, part| match value {
             Value::Array(items) => items.get(part.parse::<usize>().ok()?),
@@ -182,8 +199,13 @@ pub fn same(want: &Value, got: &Value) -> bool {
     match (want, got) {
         (Value::Number(want), Value::Number(got)) => {
             let (want, got) = (want.to_string(), got.to_string());
-            let integer = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-            if integer(&want) && integer(&got) { want == got } else { want.parse::<f64>() == got.parse::<f64>() }
+            let integer =
+                |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+            if integer(&want) && integer(&got) {
+                want == got
+            } else {
+                want.parse::<f64>() == got.parse::<f64>()
+            }
         }
         (Value::Array(want), Value::Array(got)) => {
             want.len() == got.len() && want.iter().zip(got).all(|(want, got)| same(want, got))
