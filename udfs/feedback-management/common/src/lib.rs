@@ -1,0 +1,1 @@
+//! What the operations of feedback-management share.
