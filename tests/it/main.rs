@@ -3,4 +3,10 @@
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod locking;
+#[cfg(test)]
+mod specs;
+#[cfg(test)]
 mod support;

@@ -9,20 +9,20 @@ use std::sync::OnceLock;
 use super::checkout;
 
 /// The built host and what belongs to it.
-pub struct Built {
+pub(crate) struct Built {
     /// The `udf-host` binary.
-    pub host: PathBuf,
+    pub(crate) host: PathBuf,
     /// The shipped operations.
-    pub udfs: PathBuf,
+    pub(crate) udfs: PathBuf,
     /// Where hosts under test keep their copies of plugins, apart from the user's own cache.
-    pub cache: PathBuf,
+    pub(crate) cache: PathBuf,
 }
 
 /// Builds host and plugins on first use; later calls return at once.
 ///
 /// # Panics
 /// When the build fails; its own messages are on stderr.
-pub fn built() -> &'static Built {
+pub(crate) fn built() -> &'static Built {
     static BUILT: OnceLock<Built> = OnceLock::new();
     BUILT.get_or_init(|| {
         let profile = profile_dir();

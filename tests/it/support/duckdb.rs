@@ -6,7 +6,7 @@ use std::process::Command;
 use super::build::built;
 
 /// The folder that holds `libduckdb.so`, or `None` with a loud line where it cannot be had.
-pub fn library() -> Option<PathBuf> {
+pub(crate) fn library() -> Option<PathBuf> {
     if let Some(dir) = std::env::var_os("DUCKDB_LIB_DIR") {
         return Some(dir.into());
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 /// What stands at a path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub(crate) enum Found {
     /// A regular file's bytes.
     File(Vec<u8>),
     /// A link's target.
@@ -21,7 +21,7 @@ pub enum Found {
 ///
 /// Content is a text, `{"base64"}`, `{"symlink"}` or `{"dir": true}`; with `json`, any other value is written
 /// as JSON in the two-space form, followed by `end`.
-pub fn lay_out(root: &Path, files: &Map<String, Value>, json: Option<&str>) {
+pub(crate) fn lay_out(root: &Path, files: &Map<String, Value>, json: Option<&str>) {
     for (relative, content) in files {
         let path = root.join(relative);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -38,7 +38,7 @@ pub fn lay_out(root: &Path, files: &Map<String, Value>, json: Option<&str>) {
 }
 
 /// The bytes a content value stands for.
-pub fn bytes(content: &Value, json: Option<&str>) -> Vec<u8> {
+pub(crate) fn bytes(content: &Value, json: Option<&str>) -> Vec<u8> {
     if let Value::String(text) = content {
         return text.clone().into_bytes();
     }
@@ -51,13 +51,13 @@ pub fn bytes(content: &Value, json: Option<&str>) -> Vec<u8> {
 
 /// Writes one file of a fixture.
 #[expect(clippy::disallowed_methods, reason = "fixtures are laid out before a host runs")]
-pub fn write(path: &Path, bytes: &[u8]) {
+pub(crate) fn write(path: &Path, bytes: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
 }
 
 /// Every file and link below `root` by relative path.
-pub fn snapshot(root: &Path) -> BTreeMap<String, Found> {
+pub(crate) fn snapshot(root: &Path) -> BTreeMap<String, Found> {
     let mut found = BTreeMap::new();
     walk(root, root, &mut found);
     found

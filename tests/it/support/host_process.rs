@@ -14,7 +14,7 @@ use super::build::built;
 use super::{shorten, try_parse};
 
 /// How a host is to be started. Everything has a default that suits most tests.
-pub struct HostOptions {
+pub(crate) struct HostOptions {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     only_env: bool,
@@ -24,7 +24,7 @@ pub struct HostOptions {
 
 impl HostOptions {
     /// `udf-host dev serve` over the shipped operations, in the test's own working directory.
-    pub fn new() -> HostOptions {
+    pub(crate) fn new() -> HostOptions {
         HostOptions {
             args: vec![],
             env: vec![],
@@ -35,37 +35,37 @@ impl HostOptions {
     }
 
     /// Adds one argument after `dev serve`.
-    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> HostOptions {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> HostOptions {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
     /// Sets an environment variable.
-    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> HostOptions {
+    pub(crate) fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> HostOptions {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
     /// Starts with exactly the variables given, nothing inherited.
-    pub fn only_env(mut self) -> HostOptions {
+    pub(crate) fn only_env(mut self) -> HostOptions {
         self.only_env = true;
         self
     }
 
     /// Sets the working directory.
-    pub fn cwd(mut self, dir: &Path) -> HostOptions {
+    pub(crate) fn cwd(mut self, dir: &Path) -> HostOptions {
         self.cwd = Some(dir.to_path_buf());
         self
     }
 
     /// Serves the operations of another folder; `None` passes no `--udfs`.
-    pub fn udfs(mut self, dir: Option<&Path>) -> HostOptions {
+    pub(crate) fn udfs(mut self, dir: Option<&Path>) -> HostOptions {
         self.udfs = dir.map(Path::to_path_buf);
         self
     }
 
     /// The command that [`HostProcess::start`] runs.
-    pub fn command(&self) -> Command {
+    pub(crate) fn command(&self) -> Command {
         let built = built();
         let mut command = Command::new(&built.host);
         command.args(["dev", "serve"]);
@@ -88,17 +88,17 @@ impl HostOptions {
 
 /// One answer of the host.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// HTTP status.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The body, as sent.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl Answer {
     /// The body as JSON.
     #[track_caller]
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         try_parse(&self.text).unwrap_or_else(|error| {
             panic!("the body is not JSON ({error}): {}", shorten(&self.text))
         })
@@ -106,12 +106,12 @@ impl Answer {
 }
 
 /// A running host; dropped, it is killed.
-pub struct HostProcess {
+pub(crate) struct HostProcess {
     child: Child,
     /// `http://127.0.0.1:PORT`.
-    pub origin: String,
+    pub(crate) origin: String,
     /// The token of the handshake.
-    pub token: String,
+    pub(crate) token: String,
     agent: ureq::Agent,
     stderr: Arc<Mutex<Vec<u8>>>,
     stdout_rest: Arc<Mutex<Vec<u8>>>,
@@ -120,12 +120,12 @@ pub struct HostProcess {
 impl HostProcess {
     /// Starts a host and reads its handshake line.
     #[track_caller]
-    pub fn start(options: &HostOptions) -> HostProcess {
+    pub(crate) fn start(options: &HostOptions) -> HostProcess {
         HostProcess::try_start(options).unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// [`HostProcess::start`] that tells why there is no host.
-    pub fn try_start(options: &HostOptions) -> Result<HostProcess, String> {
+    pub(crate) fn try_start(options: &HostOptions) -> Result<HostProcess, String> {
         let mut child =
             options.command().spawn().map_err(|error| format!("cannot start the host: {error}"))?;
         let stderr = collect(child.stderr.take().expect("stderr is piped"));
@@ -156,33 +156,33 @@ impl HostProcess {
     }
 
     /// The process id.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// The port it listens on.
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         let port = self.origin.rsplit(':').next().and_then(|text| text.parse().ok());
         port.unwrap_or_else(|| panic!("origin without a port: {}", self.origin))
     }
 
     /// All that it printed on stderr up to now.
-    pub fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
     }
 
     /// What it printed on stdout after the handshake line: must stay empty.
-    pub fn stdout_rest(&self) -> String {
+    pub(crate) fn stdout_rest(&self) -> String {
         String::from_utf8_lossy(&self.stdout_rest.lock().unwrap()).into_owned()
     }
 
     /// `None` while it runs.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("the child can be asked")
     }
 
     /// POSTs a body to a route with the token and the given address.
-    pub fn post(
+    pub(crate) fn post(
         &self,
         route: &str,
         workspace: &str,
@@ -198,7 +198,7 @@ impl HostProcess {
     }
 
     /// Sends any method to any address.
-    pub fn request(&self, method: &str, url: &str, body: &str) -> Result<Answer, String> {
+    pub(crate) fn request(&self, method: &str, url: &str, body: &str) -> Result<Answer, String> {
         let request = ureq::http::Request::builder()
             .method(method)
             .uri(url)
@@ -211,14 +211,14 @@ impl HostProcess {
 
     /// GETs a path with the token.
     #[track_caller]
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         let url = format!("{}{path}?t={}", self.origin, self.token);
         answer(self.agent.get(&url).call()).unwrap_or_else(|why| panic!("GET {path}: {why}"))
     }
 
     /// Calls an operation and returns status and envelope.
     #[track_caller]
-    pub fn exec(
+    pub(crate) fn exec(
         &self,
         workspace: &str,
         project: &str,
@@ -234,7 +234,7 @@ impl HostProcess {
 
     /// Calls a shipped operation that must succeed and returns its data.
     #[track_caller]
-    pub fn data(&self, project: &str, udf: &str, overrides: &Value) -> Value {
+    pub(crate) fn data(&self, project: &str, udf: &str, overrides: &Value) -> Value {
         let (status, mut envelope) = self.exec("_core", project, udf, overrides);
         assert_eq!(
             (status, &envelope["error"]),
@@ -246,26 +246,26 @@ impl HostProcess {
 
     /// Sends SIGTERM and waits for the end.
     #[track_caller]
-    pub fn terminate(mut self) -> ExitStatus {
+    pub(crate) fn terminate(mut self) -> ExitStatus {
         self.signal(rustix::process::Signal::TERM);
         self.wait(Duration::from_secs(10))
     }
 
     /// Sends a signal to the host.
-    pub fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the host can be signalled");
     }
 
     /// Sends SIGKILL and reaps.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the host can be killed");
         self.child.wait().expect("the host can be reaped");
     }
 
     /// Waits for the end, at most `limit`.
     #[track_caller]
-    pub fn wait(&mut self, limit: Duration) -> ExitStatus {
+    pub(crate) fn wait(&mut self, limit: Duration) -> ExitStatus {
         let end = Instant::now() + limit;
         wait_until(limit, "the host's end", || {
             self.child.try_wait().expect("the child can be asked")
@@ -283,7 +283,11 @@ impl Drop for HostProcess {
 }
 
 /// Asks until there is an answer or the limit is over; the pause between asks is short.
-pub fn wait_until<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+pub(crate) fn wait_until<T>(
+    limit: Duration,
+    what: &str,
+    mut ask: impl FnMut() -> Option<T>,
+) -> Option<T> {
     let end = Instant::now() + limit;
     loop {
         if let Some(found) = ask() {

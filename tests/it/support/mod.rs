@@ -5,16 +5,16 @@
 //! - [`fixture`] lays out a folder from case data and reads it back.
 //! - [`pattern`] matches expected values that hold placeholders.
 
-pub mod build;
-pub mod duckdb;
-pub mod fixture;
-pub mod host_process;
-pub mod pattern;
+pub(crate) mod build;
+pub(crate) mod duckdb;
+pub(crate) mod fixture;
+pub(crate) mod host_process;
+pub(crate) mod pattern;
 
 use std::path::{Path, PathBuf};
 
 /// The checkout these tests were built from.
-pub fn checkout() -> PathBuf {
+pub(crate) fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("tests/ lies in the checkout")
@@ -22,18 +22,18 @@ pub fn checkout() -> PathBuf {
 }
 
 /// A folder of handed cases, or another one of the same layout named by `variable`.
-pub fn case_folder(variable: &str, group: &str) -> PathBuf {
+pub(crate) fn case_folder(variable: &str, group: &str) -> PathBuf {
     std::env::var_os(variable)
         .map_or_else(|| checkout().join("tests/cases").join(group), PathBuf::from)
 }
 
 /// A JSON value for a message, cut to a readable length.
-pub fn short(value: &serde_json::Value) -> String {
+pub(crate) fn short(value: &serde_json::Value) -> String {
     shorten(&value.to_string())
 }
 
 /// A text for a message, cut to a readable length.
-pub fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     const LIMIT: usize = 300;
     match text.char_indices().nth(LIMIT) {
         None => text.to_owned(),
@@ -43,12 +43,12 @@ pub fn shorten(text: &str) -> String {
 
 /// Parses JSON of any depth; case data nests deeper than the usual limit.
 #[track_caller]
-pub fn parse(text: &str) -> serde_json::Value {
+pub(crate) fn parse(text: &str) -> serde_json::Value {
     try_parse(text).unwrap_or_else(|error| panic!("not JSON: {error}: {}", shorten(text)))
 }
 
 /// [`parse`] that tells instead of panicking.
-pub fn try_parse(text: &str) -> Result<serde_json::Value, serde_json::Error> {
+pub(crate) fn try_parse(text: &str) -> Result<serde_json::Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
     let value = serde::Deserialize::deserialize(&mut reader)?;

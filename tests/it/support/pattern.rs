@@ -16,11 +16,11 @@ use super::short;
 const CLOCK_SLACK_SECS: i64 = 900;
 
 /// What is known while one case runs.
-pub struct Scope {
+pub(crate) struct Scope {
     /// The case's folder: `${app_dir}` and `<cwd>`.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Data of earlier steps, by their number (from 1).
-    pub results: HashMap<usize, Value>,
+    pub(crate) results: HashMap<usize, Value>,
     bound: HashMap<String, String>,
     token: Regex,
     reference: Regex,
@@ -28,7 +28,7 @@ pub struct Scope {
 
 impl Scope {
     /// An empty scope for the case in `root`.
-    pub fn new(root: PathBuf) -> Scope {
+    pub(crate) fn new(root: PathBuf) -> Scope {
         let token =
             r"<(hex:\d+|iso-ms|iso-s|minute-utc|uuid4hex|uuid|host|cwd|any|id:fr-\d+)(?:#(\w+))?>";
         Scope {
@@ -41,7 +41,7 @@ impl Scope {
     }
 
     /// Puts references and bound ids into every string of a value.
-    pub fn expand(&self, value: &Value) -> Value {
+    pub(crate) fn expand(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => match self.whole_reference(text) {
                 Some(found) => found,
@@ -56,7 +56,7 @@ impl Scope {
     }
 
     /// Replaces the references inside a text.
-    pub fn references(&self, text: &str) -> String {
+    pub(crate) fn references(&self, text: &str) -> String {
         let put = |found: &regex::Captures<'_>| match self.lookup(&found[1]) {
             Value::String(text) => text,
             other => other.to_string(),
@@ -65,7 +65,7 @@ impl Scope {
     }
 
     /// `Err` says where and how `got` differs from `want`.
-    pub fn compare(&mut self, want: &Value, got: &Value, path: &str) -> Result<(), String> {
+    pub(crate) fn compare(&mut self, want: &Value, got: &Value, path: &str) -> Result<(), String> {
         match (want, got) {
             (Value::String(text), _) => match self.whole_reference(text) {
                 Some(value) if same(&value, got) => Ok(()),
@@ -100,7 +100,7 @@ impl Scope {
     }
 
     /// [`Scope::compare`] for a text template.
-    pub fn compare_text(&mut self, template: &str, got: &str) -> Result<(), String> {
+    pub(crate) fn compare_text(&mut self, template: &str, got: &str) -> Result<(), String> {
         let template = self.bound_ids(&self.references(template));
         let mut form = String::from("^(?s:");
         let mut tokens = Vec::new();
@@ -195,7 +195,7 @@ impl Scope {
 }
 
 /// JSON equality: integers exactly, `1` equals `1.0`, `true` never equals `1`.
-pub fn same(want: &Value, got: &Value) -> bool {
+pub(crate) fn same(want: &Value, got: &Value) -> bool {
     match (want, got) {
         (Value::Number(want), Value::Number(got)) => {
             let (want, got) = (want.to_string(), got.to_string());
