@@ -1,1 +1,79 @@
-//! Placeholder.
+//! All that the author of an operation touches.
+//!
+//! - [`udf`] makes a plain function a plugin; one per crate.
+//! - [`Context`] is what the function may do: read a [`Collection`], begin a [`Transaction`], use a
+//!   [`Log`], ask for the time, call another operation.
+//! - [`Record`], [`Object`] and [`JsonText`] are JSON as text, so that what an operation does not
+//!   understand passes through it unchanged.
+//! - [`Reply`] and [`UdfError`] are what it answers.
+//! - `testing::TestHost` (feature `testing`) runs it in a unit test; `host` (feature `store`) is
+//!   what a host needs to serve it.
+//!
+//! ```
+//! use sdk::prelude::*;
+//!
+//! /// Returns the card with this `id` exactly as stored.
+//! #[udf(reads("cards"))]
+//! fn get_card(ctx: &Context, #[arg(default)] id: &str) -> Result<Reply, UdfError> {
+//!     let cards = ctx.read("cards")?; // A missing collection reads as empty.
+//!     Ok(match cards.get(id) {
+//!         Some(card) => Reply::record(card),
+//!         None => Reply::not_found(),
+//!     })
+//! }
+//! # fn main() {}
+//! ```
+
+// The macro writes `::sdk::…`, also in this crate's own tests and examples.
+extern crate self as sdk;
+
+pub mod abi;
+mod collection;
+mod context;
+mod descriptor;
+mod error;
+mod guard;
+mod json;
+mod log;
+mod params;
+mod record;
+mod reply;
+mod time;
+mod transaction;
+mod udf;
+pub mod wire;
+
+pub use collection::{Collection, CollectionState};
+pub use context::Context;
+pub use descriptor::{Column, ColumnKind};
+pub use error::{ErrorKind, UdfError};
+pub use json::{JsonText, Object, ToJson};
+pub use json_text::{Json as JsonRef, Kind as JsonKind, ParseError};
+pub use log::Log;
+pub use params::{FromParam, Json, Params};
+pub use record::{ObjectEdit, Record};
+pub use reply::Reply;
+pub use sdk_macros::udf;
+pub use serde_json::{Value, json};
+pub use time::Timestamp;
+pub use transaction::{CollectionMut, Transaction};
+pub use udf::Udf;
+
+/// Everything a typical operation needs: `use sdk::prelude::*;`.
+pub mod prelude {
+    pub use crate::{
+        Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind, Json,
+        JsonKind, JsonRef, JsonText, Log, Object, ObjectEdit, Record, Reply, Timestamp, ToJson,
+        Transaction, UdfError, Value, json, udf,
+    };
+}
+
+/// What the expansion of `#[udf]` names. Not for authors: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use abi_stable::library::LibHeader;
+
+    pub use crate::descriptor::{ParamSpec, UdfSpec};
+    pub use crate::params::{Arguments, FromParam};
+    pub use crate::udf::{Operation, header};
+}
