@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::abi::Method;
 use crate::context::Context;
 use crate::record::Record;
@@ -78,6 +80,15 @@ impl<'c> Collection<'c> {
     /// does not grow with the collection.
     pub fn matching(&self, field: &str, value: &str) -> Vec<Record> {
         self.found(field, value, u32::MAX)
+    }
+
+    /// Every record whose `field` is one of these strings, in file order.
+    pub fn matching_any(&self, field: &str, values: &[String]) -> Vec<Record> {
+        let distinct: BTreeSet<&String> = values.iter().collect();
+        let mut found: Vec<Record> =
+            distinct.into_iter().flat_map(|value| self.matching(field, value)).collect();
+        found.sort_by_key(Record::position);
+        found
     }
 
     /// Every record in file order, also those that are not objects.

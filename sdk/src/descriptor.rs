@@ -79,6 +79,21 @@ impl Column {
         Self::new(name, ColumnKind::Text)
     }
 
+    /// A column of whole numbers.
+    pub const fn integer(name: &'static str) -> Self {
+        Self::new(name, ColumnKind::Integer)
+    }
+
+    /// A column of numbers.
+    pub const fn float(name: &'static str) -> Self {
+        Self::new(name, ColumnKind::Float)
+    }
+
+    /// A column of `true` and `false`.
+    pub const fn boolean(name: &'static str) -> Self {
+        Self::new(name, ColumnKind::Bool)
+    }
+
     /// A column of JSON values.
     pub const fn json(name: &'static str) -> Self {
         Self::new(name, ColumnKind::Json)
@@ -185,12 +200,13 @@ mod tests {
             ParamSpec { name: "id", doc: "Which \"card\".", json_type: "string", default: None },
             ParamSpec { name: "n", doc: "", json_type: "integer", default: Some("") },
         ];
+        static COLUMNS: [Column; 2] = [Column::text("id"), Column::json("payload")];
         let spec = UdfSpec {
             op: "get_card",
             doc: "One card.",
             params: &PARAMS,
             reads: &["cards"],
-            columns: &[Column::text("id"), Column::json("payload")],
+            columns: &COLUMNS,
             ..UdfSpec::EMPTY
         };
         assert_eq!(

@@ -53,6 +53,11 @@ impl Record {
         Self { place: Some(Place { snapshot, position }), ..self }
     }
 
+    /// Where it stands in its collection, from 0; 0 also for a record that is of none.
+    pub fn position(&self) -> u32 {
+        self.place.map_or(0, |place| place.position)
+    }
+
     /// The JSON text, in the form it has in the collection's file.
     pub fn text(&self) -> &str {
         &self.buffer[self.start as usize..self.end as usize]

@@ -272,6 +272,23 @@ impl CollectionMut<'_, '_> {
         gone
     }
 
+    /// Takes out every record whose `field` is this string and says how many there were.
+    pub fn remove_matching(&mut self, field: &str, value: &str) -> usize {
+        let gone = self.matching(field, value);
+        for place in gone.iter().filter_map(|record| record.place) {
+            self.remove_at(place.position);
+        }
+        gone.len()
+    }
+
+    /// Makes an empty list of a falsy value such as `null`; removals do so even if they find nothing
+    /// (the app-store contract §11, S20).
+    pub fn make_list(&mut self) {
+        if *self.state() == CollectionState::Falsy {
+            self.staged.changes.borrow_mut().fresh = true;
+        }
+    }
+
     /// Starts over with an empty list, whatever the collection was.
     pub fn clear(&mut self) {
         *self.staged.changes.borrow_mut() = Changes { fresh: true, ..Changes::default() };
