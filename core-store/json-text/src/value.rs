@@ -46,6 +46,12 @@ impl<'a> Json<'a> {
         Self(text.trim_matches([' ', '\n', '\r', '\t']))
     }
 
+    /// The value that a trusted text starts with; what follows it is left out.
+    pub fn leading(text: &'a str) -> Self {
+        let start = pass_blanks(text.as_bytes(), 0);
+        Self(text.get(start..value_end(text.as_bytes(), start)).unwrap_or(""))
+    }
+
     /// The text of the value.
     pub fn text(self) -> &'a str {
         self.0

@@ -1,0 +1,3 @@
+//! Ratios of the store's budgets, measured in one run.
+
+fn main() {}
