@@ -1,0 +1,51 @@
+//! Human decisions inside workflow runs: everything the operations of `run-feedback` share, as plain data and pure functions.
+//!
+//! - [`RunId`] names a run and is the only way to a path below the base; [`Timestamp`] gives the time forms.
+//! - [`State`] is a run's `state.json`: an ordered map that keeps what it does not know.
+//! - [`Ask`], [`Answer`], [`Update`] turn a state into the next one, or into a [`Refusal`] with its number.
+//! - [`Event`] is one numbered file of a run; [`next_event_id`] says which number is free.
+//! - [`FeedbackType`] knows default options, descriptions and the [`Action`] an answer stands for.
+//! - [`Comment`] is the byte-exact issue comment; [`parse_reply`] reads what people write under it.
+//! - [`flags`] and [`banner`] are the script command line: flags to parameters, lines for people.
+//!
+//! Section numbers in the docs are those of the run-feedback contract.
+
+mod answer;
+mod ask;
+pub mod banner;
+mod codes;
+mod comment;
+mod event;
+pub mod flags;
+mod identity;
+mod json;
+mod new_run;
+mod operation;
+mod params;
+mod query;
+mod reply;
+mod run_id;
+mod state;
+mod time;
+mod types;
+mod update;
+
+pub use answer::{Answer, Decision, closed_answer};
+pub use ask::{Ask, AskParams, notifications, request_id};
+pub use codes::{Code, Refusal, Warning};
+pub use comment::{Comment, CommentParams};
+pub use event::{
+    DEFAULT_SOURCE, EVENT_TYPES, Event, EventFile, EventParams, event_file_name, is_event_type,
+    next_event_id, parse_counter,
+};
+pub use identity::{Identity, IdentitySource, Surroundings, identify, local_user};
+pub use new_run::{Environment, NewRun, NewRunParams};
+pub use operation::{Family, Operation};
+pub use params::{json_array, json_object, step_index, switch};
+pub use query::{Filter, PHASES, PendingRow, RunRow, pending_order, resume_context, run_order};
+pub use reply::{Reply, parse_reply};
+pub use run_id::{DEFAULT_BASE, RunId, RunPaths, owner_of_remote, sanitise_segment, uuid_v4};
+pub use state::{ResumePoint, State, document};
+pub use time::Timestamp;
+pub use types::{Action, FeedbackType, description};
+pub use update::{Update, UpdateParams};

@@ -1,0 +1,242 @@
+//! Which option a text means, if exactly one (§16, rules 5 and 6). When in doubt nothing is found: people are asked again.
+
+use std::ops::Range;
+
+/// What a text means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// One answer.
+    Answer {
+        response: String,
+        comment: String,
+        /// `exact`, `index`, `lead`, `free_text`, `alias` or `word`.
+        matched: &'static str,
+    },
+    /// `ambiguous`, `conditional` or `no_option`.
+    Nothing(&'static str),
+}
+
+/// Looks for the answer in a tidied, non-empty text.
+pub(super) fn find(text: &str, free_text: bool, options: &[String]) -> Found {
+    let answer = |option: &str, comment: &str, matched| Found::Answer {
+        response: option.to_owned(),
+        comment: comment.trim().to_owned(),
+        matched,
+    };
+    let (first_line, below) = text.split_once('\n').unwrap_or((text, ""));
+    match same(text, options) {
+        Same::One(option) => return answer(option, "", "exact"),
+        Same::Several => return Found::Nothing("ambiguous"),
+        Same::None => {}
+    }
+    if let Some(option) = numbered(text, options) {
+        return answer(option, "", "index");
+    }
+    match same(first_line, options) {
+        Same::One(option) => return answer(option, below, "lead"),
+        Same::Several => return Found::Nothing("ambiguous"),
+        Same::None => {}
+    }
+    if let Some((option, comment)) = before_colon(text, first_line, options) {
+        return answer(option, comment, "lead");
+    }
+    if free_text {
+        return Found::Answer {
+            response: text.to_owned(),
+            comment: String::new(),
+            matched: "free_text",
+        };
+    }
+    match synonym(first_line, options) {
+        Same::One(option) => return answer(option, below, "alias"),
+        Same::Several => return Found::Nothing("ambiguous"),
+        Same::None => {}
+    }
+    match mentioned(text, options) {
+        Ok(option) => answer(option, text, "word"),
+        Err(reason) => Found::Nothing(reason),
+    }
+}
+
+/// Lower case, `_` and `-` as blanks, runs of blanks one, `. ! * " '` and backticks off both ends.
+fn folded(text: &str) -> String {
+    let lower: String = text
+        .to_lowercase()
+        .chars()
+        .map(|c| if matches!(c, '_' | '-' | '\t') { ' ' } else { c })
+        .collect();
+    let mut out = String::with_capacity(lower.len());
+    for c in lower.trim_matches(is_ornament).chars() {
+        if c != ' ' || !out.ends_with(' ') {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn is_ornament(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '.' | '!' | '*' | '"' | '\'' | '`')
+}
+
+enum Same<'a> {
+    None,
+    One(&'a str),
+    /// More than one option is written like this; none of them exactly so.
+    Several,
+}
+
+impl<'a> Same<'a> {
+    fn of(mut options: impl Iterator<Item = &'a String>) -> Same<'a> {
+        match (options.next(), options.next()) {
+            (None, _) => Same::None,
+            (Some(option), None) => Same::One(option),
+            (Some(_), Some(_)) => Same::Several,
+        }
+    }
+}
+
+/// The option a text is.
+fn same<'a>(text: &str, options: &'a [String]) -> Same<'a> {
+    if let Some(option) = options.iter().find(|option| option.trim() == text.trim()) {
+        return Same::One(option);
+    }
+    let wanted = folded(text);
+    if wanted.is_empty() {
+        return Same::None;
+    }
+    Same::of(options.iter().filter(|option| folded(option) == wanted))
+}
+
+/// `n`, `#n`, `n.` or `n)`, counted from 1.
+fn numbered<'a>(text: &str, options: &'a [String]) -> Option<&'a str> {
+    let text = text.trim_matches(is_ornament);
+    let text = text.strip_prefix('#').unwrap_or_else(|| text.strip_suffix(')').unwrap_or(text));
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let number: usize = text.parse().ok()?;
+    options.get(number.checked_sub(1)?).map(String::as_str)
+}
+
+/// `option: comment`.
+fn before_colon<'a, 't>(
+    text: &'t str,
+    first_line: &str,
+    options: &'a [String],
+) -> Option<(&'a str, &'t str)> {
+    first_line.match_indices(':').find_map(|(at, _)| match same(&text[..at], options) {
+        Same::One(option) => Some((option, &text[at + 1..])),
+        Same::None | Same::Several => None,
+    })
+}
+
+/// What people write for an option instead of its name.
+const SYNONYMS: [(&str, &[&str]); 8] = [
+    (
+        "approve",
+        &[
+            "approved",
+            "lgtm",
+            "looks good",
+            "looks good to me",
+            "ship it",
+            "go ahead",
+            "proceed",
+            "yes",
+        ],
+    ),
+    ("reject", &["rejected", "no"]),
+    ("request changes", &["changes requested", "needs changes", "please revise"]),
+    ("retry", &["try again", "rerun"]),
+    ("skip", &["bypass", "skip it"]),
+    ("abort", &["stop", "give up"]),
+    ("confirm", &["confirmed", "yes", "go ahead", "proceed"]),
+    ("cancel", &["cancelled", "canceled", "no", "stop"]),
+];
+
+/// The offered option that a line is a synonym of.
+fn synonym<'a>(line: &str, options: &'a [String]) -> Same<'a> {
+    let said = folded(line);
+    Same::of(options.iter().filter(|option| {
+        let option = folded(option);
+        SYNONYMS.iter().any(|(name, words)| *name == option && words.contains(&said.as_str()))
+    }))
+}
+
+/// With apostrophes dropped, as in [`words`].
+const NEGATIONS: [&str; 13] = [
+    "not", "never", "no", "cannot", "cant", "dont", "doesnt", "didnt", "wont", "wouldnt",
+    "without", "nor", "hardly",
+];
+
+const CONDITIONS: [&str; 10] =
+    ["if", "unless", "once", "but", "except", "until", "before", "when", "after", "provided"];
+
+/// How many words before a mention a negation reaches it.
+const NEGATION_REACH: usize = 3;
+
+/// An option that the text names, and whether anywhere without a condition.
+struct Mention<'a> {
+    option: &'a str,
+    words: Vec<String>,
+    unconditional: bool,
+}
+
+/// The one option whose words stand in the text, sentence by sentence.
+fn mentioned<'a>(text: &str, options: &'a [String]) -> Result<&'a str, &'static str> {
+    let sentences: Vec<Vec<String>> = text.split(['.', '!', '?', ';', '\n']).map(words).collect();
+    let mut found: Vec<Mention<'a>> =
+        options.iter().filter_map(|option| mention(option, &sentences)).collect();
+    let larger = |smaller: &Mention<'_>| {
+        found.iter().any(|other| {
+            other.words.len() > smaller.words.len()
+                && smaller.words.iter().all(|word| other.words.contains(word))
+        })
+    };
+    let keep: Vec<bool> = found.iter().map(|mention| !larger(mention)).collect();
+    let mut keep = keep.into_iter();
+    found.retain(|_| keep.next().unwrap_or(true));
+    match found.as_slice() {
+        [] => Err("no_option"),
+        [only] if only.unconditional => Ok(only.option),
+        [_] => Err("conditional"),
+        _ => Err("ambiguous"),
+    }
+}
+
+fn mention<'a>(option: &'a str, sentences: &[Vec<String>]) -> Option<Mention<'a>> {
+    let wanted = words(option);
+    if wanted.is_empty() {
+        return None;
+    }
+    let places = |sentence: &Vec<String>| -> Vec<Range<usize>> {
+        let ends = sentence.len().checked_sub(wanted.len()).map_or(0, |last| last + 1);
+        (0..ends)
+            .map(|at| at..at + wanted.len())
+            .filter(|place| sentence[place.clone()] == wanted[..])
+            .collect()
+    };
+    let (mut counts, mut unconditional) = (false, false);
+    for sentence in sentences {
+        for place in places(sentence) {
+            let before = &sentence[place.start.saturating_sub(NEGATION_REACH)..place.start];
+            if before.iter().any(|word| NEGATIONS.contains(&word.as_str())) {
+                continue;
+            }
+            counts = true;
+            let around = sentence[..place.start].iter().chain(&sentence[place.end..]);
+            unconditional |= !around.into_iter().any(|word| CONDITIONS.contains(&word.as_str()));
+        }
+    }
+    counts.then_some(Mention { option, words: wanted, unconditional })
+}
+
+/// Lower-case words; apostrophes are dropped, everything that is neither letter nor digit separates.
+fn words(text: &str) -> Vec<String> {
+    let text: String =
+        text.to_lowercase().chars().filter(|c| !matches!(c, '\'' | '’' | '‘' | 'ʼ')).collect();
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
