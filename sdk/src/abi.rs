@@ -105,6 +105,8 @@ impl Method {
     pub const LOG_CREATE: Self = Self(20);
     /// Whether the log's file exists.
     pub const LOG_EXISTS: Self = Self(21);
+    /// Creates the directory of a kind of logs.
+    pub const LOG_CREATE_DIR: Self = Self(22);
 
     /// Opens a directory as a folder.
     pub const FOLDER_OPEN: Self = Self(32);
@@ -124,6 +126,8 @@ impl Method {
     pub const FOLDER_REMOVE: Self = Self(39);
     /// Creates a directory with its files in one step.
     pub const FOLDER_CREATE_DIR: Self = Self(40);
+    /// Whether the directory exists.
+    pub const FOLDER_EXISTS: Self = Self(41);
 
     /// Time of the call.
     pub const NOW: Self = Self(48);

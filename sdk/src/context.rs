@@ -7,13 +7,14 @@ use abi_stable::std_types::{RResult, RVec};
 use crate::abi::{HostApiRef, HostHandle, Method};
 use crate::collection::Collection;
 use crate::error::{ErrorKind, UdfError};
+use crate::folder::Folder;
 use crate::log::Log;
 use crate::reply::Reply;
 use crate::time::Timestamp;
 use crate::transaction::Transaction;
 use crate::wire::{
-    BeginRequest, Begun, CallRequest, LogOpenRequest, Opened, RandomRequest, ReadRequest,
-    TraceRequest, Wire,
+    BeginRequest, Begun, CallRequest, FolderOpenRequest, LogCreateDirRequest, LogOpenRequest,
+    Opened, RandomRequest, ReadRequest, TraceRequest, Wire,
 };
 
 /// What an operation may do, for the length of one call.
@@ -65,6 +66,28 @@ impl Context {
     pub fn log(&self, directory: &str, id: &str) -> Result<Option<Log<'_>>, UdfError> {
         let frame = self.request(Method::LOG_OPEN, &LogOpenRequest { directory, id })?;
         Ok(Option::<u32>::decode(&frame)?.map(|log| Log::new(self, log)))
+    }
+
+    /// Creates the directory that logs of a kind live in, before there is one (the app-store contract
+    /// §3).
+    ///
+    /// # Errors
+    /// The directory is not declared in `logs`, or the disk refuses.
+    pub fn create_log_directory(&self, directory: &str) -> Result<(), UdfError> {
+        self.request(Method::LOG_CREATE_DIR, &LogCreateDirRequest { directory })?;
+        Ok(())
+    }
+
+    /// A directory below `root` as a folder: documents that are read and replaced whole, under one lock
+    /// whose file is `lock`. `path` is plain names below the root, which it cannot leave; a relative
+    /// `root` is relative to the host's working directory. Touches nothing.
+    ///
+    /// # Errors
+    /// The operation does not declare `folders`, or the names are not plain.
+    pub fn folder(&self, root: &str, path: &str, lock: &str) -> Result<Folder<'_>, UdfError> {
+        let request = FolderOpenRequest { root, path, lock };
+        let frame = self.request(Method::FOLDER_OPEN, &request)?;
+        Ok(Folder::new(self, u32::decode(&frame)?))
     }
 
     /// The time of this call: the same at every ask (the app-store contract §6).

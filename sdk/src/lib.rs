@@ -32,7 +32,10 @@ mod collection;
 mod context;
 mod descriptor;
 mod error;
+mod folder;
 mod guard;
+#[cfg(feature = "store")]
+pub mod host;
 mod json;
 mod log;
 mod params;
@@ -47,6 +50,7 @@ pub use collection::{Collection, CollectionState};
 pub use context::Context;
 pub use descriptor::{Column, ColumnKind};
 pub use error::{ErrorKind, UdfError};
+pub use folder::{Folder, FolderEntry, FolderGuard};
 pub use json::{JsonText, Object, ToJson};
 pub use json_text::{Json as JsonRef, Kind as JsonKind, ParseError};
 pub use log::Log;
@@ -62,9 +66,9 @@ pub use udf::Udf;
 /// Everything a typical operation needs: `use sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind, Json,
-        JsonKind, JsonRef, JsonText, Log, Object, ObjectEdit, Record, Reply, Timestamp, ToJson,
-        Transaction, UdfError, Value, json, udf,
+        Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind, Folder,
+        FolderEntry, FolderGuard, Json, JsonKind, JsonRef, JsonText, Log, Object, ObjectEdit, Page,
+        Record, Reply, Timestamp, ToJson, Transaction, UdfError, Value, json, udf,
     };
 }
 

@@ -159,6 +159,73 @@ messages! { 'a:
         entries: Vec<&'a str>,
     }
 
+    /// `LOG_CREATE_DIR`. Reply: nothing.
+    LogCreateDirRequest<'a> {
+        /// Directory of the logs, below the app directory.
+        directory: &'a str,
+    }
+
+    /// `FOLDER_OPEN`. Reply: `u32`, the folder's number in later requests.
+    FolderOpenRequest<'a> {
+        /// The directory that confines it, as the caller names it.
+        root: &'a str,
+        /// Plain names below the root.
+        path: &'a str,
+        /// Name of the lock file in the folder.
+        lock: &'a str,
+    }
+
+    /// `FOLDER_UNLOCK`: reply nothing. `FOLDER_EXISTS`: reply whether the directory is there.
+    FolderRequest {
+        /// Which folder.
+        folder: u32,
+    }
+
+    /// `FOLDER_LOCK`. Reply: whether the lock was got in time.
+    FolderLockRequest {
+        /// Which folder.
+        folder: u32,
+        /// Longest wait in milliseconds.
+        wait_ms: u64,
+    }
+
+    /// `FOLDER_READ`: reply `Option<text>`. `FOLDER_LIST`: reply [`Entry`] per name. `FOLDER_REMOVE`:
+    /// reply whether there was a file.
+    FolderNameRequest<'a> {
+        /// Which folder.
+        folder: u32,
+        /// Path below the folder; for `FOLDER_LIST` empty is the folder itself.
+        name: &'a str,
+    }
+
+    /// One name in a directory.
+    Entry<'a> {
+        /// The name.
+        name: &'a str,
+        /// Whether it is a directory.
+        is_directory: bool,
+    }
+
+    /// `FOLDER_REPLACE`: reply nothing. `FOLDER_CREATE`: reply whether it was written.
+    FolderWriteRequest<'a> {
+        /// Which folder.
+        folder: u32,
+        /// Path below the folder.
+        name: &'a str,
+        /// The whole text.
+        text: &'a str,
+    }
+
+    /// `FOLDER_CREATE_DIR`. Reply: whether this call created it.
+    FolderCreateDirRequest<'a> {
+        /// Which folder.
+        folder: u32,
+        /// Empty directories in it.
+        directories: Vec<&'a str>,
+        /// Path and text of its files.
+        files: Vec<(&'a str, &'a str)>,
+    }
+
     /// `RANDOM`. Reply: the bytes.
     RandomRequest {
         /// How many, at most 1024.

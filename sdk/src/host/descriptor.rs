@@ -1,0 +1,118 @@
+use serde::{Deserialize, Serialize};
+
+use super::Access;
+use crate::abi::PluginRef;
+use crate::error::{ErrorKind, UdfError};
+
+/// What a plugin says about its operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Descriptor {
+    /// Interface version of the sdk it was built with.
+    pub interface: u32,
+    /// Project in the package name, if it follows `udf-<project>-<op>`.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Name of the function.
+    pub op: String,
+    /// Its doc comment.
+    #[serde(default)]
+    pub doc: String,
+    /// Its parameters in order, `app_dir` left out.
+    #[serde(default)]
+    pub params: Vec<ParamDescriptor>,
+    /// Collections it reads.
+    #[serde(default)]
+    pub reads: Vec<String>,
+    /// Collections it writes.
+    #[serde(default)]
+    pub writes: Vec<String>,
+    /// Operations it calls.
+    #[serde(default)]
+    pub calls: Vec<String>,
+    /// Directories of logs it uses.
+    #[serde(default)]
+    pub logs: Vec<String>,
+    /// Whether it uses the network.
+    #[serde(default)]
+    pub net: bool,
+    /// Whether it uses folders.
+    #[serde(default)]
+    pub folders: bool,
+    /// Columns of its rows; empty if it does not say.
+    #[serde(default)]
+    pub columns: Vec<ColumnDescriptor>,
+    /// `unwind` or `abort`: what a panic in it does.
+    pub panic: String,
+    /// Version of the sdk it was built with.
+    pub sdk: String,
+}
+
+/// One parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParamDescriptor {
+    /// As callers send it.
+    pub name: String,
+    /// Its doc comment.
+    #[serde(default)]
+    pub doc: String,
+    /// `string`, `boolean`, `integer`, `number` or `json`.
+    #[serde(rename = "type")]
+    pub json_type: String,
+    /// The text it has when it is left out.
+    #[serde(default)]
+    pub default: Option<String>,
+    /// Whether it must be given.
+    #[serde(default)]
+    pub required: bool,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnDescriptor {
+    /// The record's field.
+    pub name: String,
+    /// `s` text, `i` integer, `f` float, `b` bool, `j` JSON.
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+impl Descriptor {
+    /// Asks a loaded plugin, whose interface version has been checked.
+    ///
+    /// # Errors
+    /// The plugin panicked, or answers something else.
+    pub fn of(plugin: PluginRef) -> Result<Self, UdfError> {
+        let text = plugin.descriptor()();
+        if text.is_empty() {
+            let message = "the plugin panicked when asked what it is";
+            return Err(UdfError::new(ErrorKind::Panicked, message));
+        }
+        Self::parse(&text)
+    }
+
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// It is not a descriptor.
+    pub fn parse(text: &[u8]) -> Result<Self, UdfError> {
+        serde_json::from_slice(text).map_err(|error| {
+            UdfError::new(
+                ErrorKind::Internal,
+                format!("the plugin's descriptor is not one: {error}"),
+            )
+        })
+    }
+
+    /// The part that is enforced.
+    pub fn access(&self) -> Access {
+        Access {
+            op: self.op.clone(),
+            reads: self.reads.clone(),
+            writes: self.writes.clone(),
+            calls: self.calls.clone(),
+            logs: self.logs.clone(),
+            folders: self.folders,
+            net: self.net,
+        }
+    }
+}
