@@ -5,7 +5,8 @@
 //!   [`Log`], ask for the time, call another operation.
 //! - [`Record`], [`Object`] and [`JsonText`] are JSON as text, so that what an operation does not
 //!   understand passes through it unchanged.
-//! - [`Reply`] and [`UdfError`] are what it answers.
+//! - [`Reply`] and [`UdfError`] are what it answers; [`Page`] cuts a list to what was asked for.
+//! - [`text`] has the text forms that contracts fix.
 //! - `testing::TestHost` (feature `testing`) runs it in a unit test; `host` (feature `store`) is
 //!   what a host needs to serve it.
 //!
@@ -38,9 +39,11 @@ mod guard;
 pub mod host;
 mod json;
 mod log;
+mod page;
 mod params;
 mod record;
 mod reply;
+pub mod text;
 mod time;
 mod transaction;
 mod udf;
@@ -54,6 +57,7 @@ pub use folder::{Folder, FolderEntry, FolderGuard};
 pub use json::{JsonText, Object, ToJson};
 pub use json_text::{Json as JsonRef, Kind as JsonKind, ParseError};
 pub use log::Log;
+pub use page::{Page, Rows};
 pub use params::{FromParam, Json, Params};
 pub use record::{ObjectEdit, Record};
 pub use reply::Reply;
@@ -68,7 +72,7 @@ pub mod prelude {
     pub use crate::{
         Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind, Folder,
         FolderEntry, FolderGuard, Json, JsonKind, JsonRef, JsonText, Log, Object, ObjectEdit, Page,
-        Record, Reply, Timestamp, ToJson, Transaction, UdfError, Value, json, udf,
+        Record, Reply, Timestamp, ToJson, Transaction, UdfError, Value, json, text, udf,
     };
 }
 
