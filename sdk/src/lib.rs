@@ -43,6 +43,8 @@ mod page;
 mod params;
 mod record;
 mod reply;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod text;
 mod time;
 mod transaction;

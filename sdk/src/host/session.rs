@@ -145,6 +145,25 @@ impl StoreSession {
         open.transaction.is_some() || open.folders.iter().any(|folder| folder.guard.is_some())
     }
 
+    /// Whether this call may run another operation now.
+    ///
+    /// # Errors
+    /// It is not declared, or this call holds locks.
+    pub fn check_call(&self, op: &str) -> Result<(), UdfError> {
+        self.access.check_call(op)?;
+        if self.holds_locks() {
+            return Err(UdfError::new(
+                ErrorKind::Refused,
+                format!(
+                    "`{}` calls `{op}` while it holds a lock that `{op}` may wait for: commit or drop the \
+                     transaction, or drop the folder's guard, before the call",
+                    self.access.op
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     fn open(&self) -> std::sync::MutexGuard<'_, Open> {
         // A panic in the store is caught at the boundary; what is open is still what was opened.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
