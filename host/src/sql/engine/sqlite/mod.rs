@@ -1,0 +1,279 @@
+//! The sqlite engine: an in-memory database per statement, with nothing in it.
+//!
+//! Tables are virtual ones over the records ([`records`]), so that no row is copied before it is read.
+//! What a statement may do is decided by SQLite's own authorizer, limits and settings. Which result
+//! columns hold JSON or booleans is told by the column they originate from, through subqueries and
+//! common table expressions.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::Instant;
+
+use json_text::Specials;
+use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Statement};
+
+use super::{Engine, Query, explain};
+use crate::sql::answer::{Answer, Rows};
+use crate::sql::error::{SqlError, names};
+use crate::sql::lexer::{Dialect, Piece, split};
+use crate::sql::limits::Limits;
+use crate::sql::table::Kind;
+
+mod functions;
+mod records;
+
+/// Instructions of SQLite's machine between two looks at the clock.
+const STEPS_BETWEEN_CHECKS: i32 = 2_000;
+
+/// How deep expressions may nest. SQLite's parser keeps its own stack, the code generator recurses.
+const EXPRESSION_DEPTH: i32 = 500;
+
+/// SQLite, part of the binary.
+#[derive(Debug, Default)]
+pub struct Sqlite;
+
+/// Statements that run now. SQLite counts the memory of the whole process; a statement that ran out
+/// of it beside others is tried once more by itself, so that none fails for another's appetite.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+static ALONE: RwLock<()> = RwLock::new(());
+
+/// Why a statement stopped.
+enum Fault {
+    /// For good.
+    Sql(SqlError),
+    /// No memory was left.
+    Memory,
+}
+
+impl From<SqlError> for Fault {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}
+
+impl Engine for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn run(&self, query: &Query<'_>) -> Result<Answer, SqlError> {
+        let (mut outcome, beside) = {
+            let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+            let beside = RUNNING.fetch_add(1, Ordering::Relaxed);
+            let outcome = attempt(query);
+            (outcome, RUNNING.fetch_sub(1, Ordering::Relaxed) > 1 || beside > 0)
+        };
+        if beside && matches!(outcome, Err(Fault::Memory)) {
+            let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+            outcome = attempt(query);
+        }
+        outcome.map_err(|fault| match fault {
+            Fault::Sql(error) => error,
+            Fault::Memory => SqlError::refused(format!(
+                "the statement needs more than {} MiB of memory; narrow it, or add a LIMIT",
+                query.limits.memory >> 20
+            )),
+        })
+    }
+}
+
+fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
+    let started = Instant::now();
+    let time = query.limits.time;
+    let mut connection = open(query.limits).map_err(|error| fault(&error, query))?;
+    let setup = |connection: &mut Connection| -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
+        functions::register(connection)?;
+        for (name, table) in query.tables {
+            records::register(connection, name, table)?;
+        }
+        connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || started.elapsed() > time))?;
+        guard(connection, query)
+    };
+    let denied = setup(&mut connection).map_err(|error| fault(&error, query))?;
+    let mut statement = connection.prepare(query.sql).map_err(|error| {
+        match denied.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(reason) => SqlError::refused(reason).into(),
+            None => fault(&error, query),
+        }
+    })?;
+    check(&statement)?;
+    let kinds = kinds(&statement, query);
+    let names = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
+    // The arms of a compound may mix: there a cell is JSON only if it can be.
+    let mixed = kinds.iter().any(|kind| *kind == Some(Kind::Json)) && is_compound(query.sql);
+    let mut out = Rows::new(&names, query.limits, query.keep);
+    let mut rows = statement.query([]).map_err(|error| fault(&error, query))?;
+    while let Some(row) = rows.next().map_err(|error| fault(&error, query))? {
+        if !out.begin()? {
+            break;
+        }
+        for (at, kind) in kinds.iter().enumerate() {
+            let value = row.get_ref(at).map_err(|error| fault(&error, query))?;
+            out.cell(|text| write(value, *kind, mixed, text))?;
+        }
+        out.end();
+    }
+    Ok(out.finish())
+}
+
+/// An empty database in memory, closed down.
+fn open(limits: &Limits) -> rusqlite::Result<Connection> {
+    static HEAP: OnceLock<()> = OnceLock::new();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_MEMORY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_in_memory_with_flags(flags)?;
+    if HEAP.get().is_none() {
+        // Holds for the process; beyond it SQLite reports that memory is out, and survives.
+        connection.query_row(&format!("PRAGMA hard_heap_limit = {}", limits.memory), [], |_| Ok(()))?;
+        HEAP.get_or_init(|| ());
+    }
+    connection.execute_batch("PRAGMA temp_store = MEMORY")?;
+    for (setting, on) in [
+        // `"name"` that is no column is an error, never a text.
+        (DbConfig::SQLITE_DBCONFIG_DQS_DML, false),
+        (DbConfig::SQLITE_DBCONFIG_DQS_DDL, false),
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_CREATE, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_ATTACH_WRITE, false),
+    ] {
+        connection.set_db_config(setting, on)?;
+    }
+    let length = i32::try_from(limits.memory).unwrap_or(i32::MAX);
+    for (limit, most) in [
+        (Limit::SQLITE_LIMIT_LENGTH, length),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, EXPRESSION_DEPTH),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 0),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        connection.set_limit(limit, most)?;
+    }
+    Ok(connection)
+}
+
+/// Lets a statement select, and nothing else. What is denied first is kept for the message.
+fn guard(connection: &mut Connection, query: &Query<'_>) -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
+    let denied = Arc::new(Mutex::new(None));
+    let reason = Arc::clone(&denied);
+    let tables = query.tables.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    connection.authorizer(Some(move |context: AuthContext<'_>| {
+        let refused = match context.action {
+            AuthAction::Select | AuthAction::Recursive => None,
+            AuthAction::Read { table_name, column_name } => read(&tables, table_name, column_name),
+            AuthAction::Function { function_name } => functions::is_denied(function_name)
+                .then(|| format!("the function `{function_name}` is not available here")),
+            _ => Some("only one statement that returns rows (SELECT, WITH, VALUES) can be run; nothing can be changed or set".to_owned()),
+        };
+        match refused {
+            None => Authorization::Allow,
+            Some(message) => {
+                reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(message);
+                Authorization::Deny
+            }
+        }
+    }))?;
+    Ok(denied)
+}
+
+/// Why a table cannot be read, if it cannot.
+fn read(tables: &[String], table: &str, column: &str) -> Option<String> {
+    let known = tables.iter().any(|name| name.eq_ignore_ascii_case(table))
+        || matches!(table, "json_each" | "json_tree");
+    // Without a column it may be the name of a common table expression, too.
+    let own = column.is_empty()
+        && !["sqlite_", "pragma_", "dbstat", "bytecode", "tables_used"]
+            .iter()
+            .any(|prefix| table.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix)));
+    (!known && !own).then(|| format!("`{table}` cannot be read; the only tables are answers of operations, written `{{{{operation}}}}`"))
+}
+
+/// One statement that returns rows and changes nothing.
+fn check(statement: &Statement<'_>) -> Result<(), SqlError> {
+    if statement.column_count() == 0 || !statement.readonly() || statement.is_explain() != 0 {
+        return Err(SqlError::refused("only a statement that returns rows (SELECT, WITH, VALUES) can be run"));
+    }
+    if statement.parameter_count() > 0 {
+        return Err(SqlError::refused(
+            "a parameter is written `$name`, with its value in `params`; `?`, `:name`, `@name` and `$1` are not known",
+        ));
+    }
+    Ok(())
+}
+
+/// The types of the result columns that come straight from a column of a table.
+fn kinds(statement: &Statement<'_>, query: &Query<'_>) -> Vec<Option<Kind>> {
+    statement
+        .columns_with_metadata()
+        .map(|column| {
+            let (Some(table), Some(origin)) = (column.table_name(), column.origin_name()) else { return None };
+            let (_, table) = query.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table))?;
+            Some(table.columns().iter().find(|column| column.name == origin)?.kind)
+        })
+        .collect()
+}
+
+fn is_compound(sql: &str) -> bool {
+    split(sql, Dialect::Sqlite).0.iter().any(|piece| match piece {
+        Piece::Code(text) => text
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .any(|word| ["union", "except", "intersect"].iter().any(|other| word.eq_ignore_ascii_case(other))),
+        _ => false,
+    })
+}
+
+fn write(value: ValueRef<'_>, kind: Option<Kind>, mixed: bool, out: &mut String) {
+    match (value, kind) {
+        (ValueRef::Null, _) => out.push_str("null"),
+        (ValueRef::Integer(0), Some(Kind::Boolean)) => out.push_str("false"),
+        (ValueRef::Integer(1), Some(Kind::Boolean)) => out.push_str("true"),
+        (ValueRef::Integer(number), _) => out.push_str(&number.to_string()),
+        (ValueRef::Real(number), _) if number.is_finite() => out.push_str(&json_text::float_text(number)),
+        (ValueRef::Real(_), _) => out.push_str("null"),
+        (ValueRef::Text(bytes), kind) => {
+            let text = String::from_utf8_lossy(bytes);
+            let json = kind == Some(Kind::Json) && !(mixed && json_text::check(&text, Specials::Refuse).is_err());
+            if json { out.push_str(&text) } else { json_text::quote(&text, out) }
+        }
+        (ValueRef::Blob(bytes), _) => json_text::quote(&blob_text(bytes), out),
+    }
+}
+
+/// A blob as text: what is no printable ASCII as `\xAB`.
+fn blob_text(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for byte in bytes {
+        match byte {
+            b'\\' | 0..=0x1F | 0x7F.. => out.push_str(&format!("\\x{byte:02X}")),
+            _ => out.push(char::from(*byte)),
+        }
+    }
+    out
+}
+
+fn fault(error: &Error, query: &Query<'_>) -> Fault {
+    let message = match error {
+        Error::MultipleStatement => "only one statement can be run".to_owned(),
+        Error::Empty => "there is no statement".to_owned(),
+        Error::SqlInputError { msg, .. } => msg.clone(),
+        Error::SqliteFailure(_, Some(message)) => message.clone(),
+        other => other.to_string(),
+    };
+    match error.sqlite_error_code() {
+        Some(ErrorCode::OutOfMemory) => Fault::Memory,
+        Some(ErrorCode::OperationInterrupted) => Fault::Sql(SqlError::Timeout(query.limits.time)),
+        Some(ErrorCode::TooBig) => Fault::Sql(SqlError::refused(format!(
+            "a value takes more than {} MiB",
+            query.limits.memory >> 20
+        ))),
+        _ if message.starts_with("no such function") => {
+            Fault::Sql(SqlError::refused(format!("{message}; functions: {}", names(functions::known()))))
+        }
+        _ => Fault::Sql(SqlError::refused(explain(&message, query))),
+    }
+}

@@ -1,0 +1,197 @@
+//! SQL over operations: `POST /api/exec/sql`, `POST /api/exec/widget`, `udf-host sql`.
+//!
+//! - [`lexer`] tells code from text, by the rules of the engine in use; [`refs`] and [`params`] are what
+//!   it finds there.
+//! - [`plan`] checks a statement and writes it down for the engine; nothing runs before all is well.
+//! - [`Operations`] is what SQL asks of the dispatcher; [`table`] makes rows and typed columns of an answer.
+//! - [`engine`] runs a statement: sqlite (part of the binary) or duckdb (opened at run time).
+//! - [`widget`] does the same for all queries of a widget's configuration.
+//!
+//! Invariant: a value can never become code, and a reference in a text never runs.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub mod answer;
+pub mod cache;
+pub mod engine;
+pub mod error;
+pub mod lexer;
+pub mod limits;
+pub mod operations;
+pub mod params;
+pub mod plan;
+pub mod refs;
+mod sources;
+pub mod table;
+pub mod widget;
+
+pub use answer::Answer;
+pub use engine::{Engine, EngineName};
+pub use error::{OperationFailure, SqlError};
+pub use limits::Limits;
+pub use operations::Operations;
+
+use cache::TableCache;
+use engine::Query;
+use params::Params;
+use plan::{Planned, Scope};
+use sources::Sources;
+
+/// Bytes of tables that are kept between requests.
+const KEPT_TABLES: usize = 128 << 20;
+
+/// Runs statements and widgets.
+pub struct Sql {
+    engine: Box<dyn Engine>,
+    limits: Limits,
+    kept: TableCache,
+}
+
+/// The address in a request's query: `workspace` and `project`.
+#[derive(Debug, Clone, Copy)]
+pub struct Addressed<'a> {
+    /// The workspace.
+    pub workspace: &'a str,
+    /// The project.
+    pub project: &'a str,
+}
+
+/// A statement with all that belongs to it.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The statement.
+    pub sql: String,
+    /// Values of `$name`.
+    pub params: Params,
+    /// Arguments for every reference whose operation declares them.
+    pub overrides: Params,
+}
+
+impl Sql {
+    /// With the engine that was chosen.
+    #[must_use]
+    pub fn new(engine: Box<dyn Engine>, limits: Limits) -> Self {
+        Self { engine, limits, kept: TableCache::new(KEPT_TABLES) }
+    }
+
+    /// The reply to `POST /api/exec/sql` (the SQL contract §1): the whole body, as JSON.
+    ///
+    /// # Errors
+    /// [`SqlError`], with the status that belongs to it.
+    pub fn exec(&self, operations: &dyn Operations, at: Addressed<'_>, body: &[u8]) -> Result<String, SqlError> {
+        let mut body = Body::parse(body)?;
+        let sql = match body.0.remove("sql") {
+            Some(Value::String(sql)) if !sql.trim().is_empty() => sql,
+            Some(Value::String(_)) | None => return Err(SqlError::refused("`sql` is missing or blank")),
+            Some(_) => return Err(SqlError::refused("`sql` must be a text")),
+        };
+        let table = match body.0.remove("format") {
+            None | Some(Value::Null) => true,
+            Some(Value::String(format)) if format == "table" => true,
+            Some(Value::String(format)) if format == "rows" => false,
+            Some(_) => return Err(SqlError::refused("`format` must be `table` or `rows`")),
+        };
+        let request = Request { sql, params: body.object("params")?, overrides: body.object("overrides")? };
+        let answer = self.run(operations, at, &request)?;
+        let mut out = String::with_capacity(answer.rows.len() + 256);
+        out.push_str("{\"data\":");
+        if table {
+            out.push_str("{\"q0\":");
+            answer.write(&mut out);
+            out.push('}');
+        } else {
+            out.push_str(&answer.rows);
+        }
+        out.push_str(",\"error\":null}");
+        Ok(out)
+    }
+
+    /// The reply to `POST /api/exec/widget` (the SQL contract §6): the whole body, as JSON.
+    ///
+    /// # Errors
+    /// Only for a bad body or address; a query that fails is part of the reply.
+    pub fn widget(&self, operations: &dyn Operations, at: Addressed<'_>, body: &[u8]) -> Result<String, SqlError> {
+        let mut body = Body::parse(body)?;
+        let config = match body.0.remove("config") {
+            Some(Value::Object(config)) => config,
+            Some(_) => return Err(SqlError::refused("`config` must be an object")),
+            None => return Err(SqlError::refused("`config` is missing")),
+        };
+        let only = match body.0.remove("only") {
+            None | Some(Value::Null) => None,
+            Some(Value::Array(ids)) => {
+                let ids = ids.into_iter().map(|id| match id {
+                    Value::String(id) => Ok(id),
+                    _ => Err(SqlError::refused("`only` must be a list of query ids")),
+                });
+                Some(ids.collect::<Result<Vec<_>, _>>()?)
+            }
+            Some(_) => return Err(SqlError::refused("`only` must be a list of query ids")),
+        };
+        let params = body.object("params")?;
+        addressed(operations, at)?;
+        Ok(widget::Widget::new(config, params).run(self, operations, at, only.as_deref()).to_json())
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// [`SqlError`], with the status that belongs to it.
+    pub fn run(&self, operations: &dyn Operations, at: Addressed<'_>, request: &Request) -> Result<Answer, SqlError> {
+        addressed(operations, at)?;
+        let planned = plan::plan(
+            &request.sql,
+            &Scope {
+                operations,
+                workspace: at.workspace,
+                project: at.project,
+                params: &request.params,
+                overrides: &request.overrides,
+                runners: &[],
+                dialect: self.engine.dialect(),
+            },
+        )?;
+        let sources = Sources::read(operations, &self.kept, planned.calls());
+        self.query(&planned, &sources, None)
+    }
+
+    /// Runs a planned statement over what its sources answered.
+    fn query(&self, planned: &Planned, sources: &Sources, keep: Option<usize>) -> Result<Answer, SqlError> {
+        let tables = planned
+            .tables
+            .iter()
+            .map(|(name, source)| Ok((name.clone(), sources.table(source)?)))
+            .collect::<Result<Vec<(String, Arc<table::Table>)>, SqlError>>()?;
+        self.engine.run(&Query { sql: &planned.sql, tables: &tables, limits: &self.limits, keep })
+    }
+}
+
+fn addressed(operations: &dyn Operations, at: Addressed<'_>) -> Result<(), SqlError> {
+    operations.project(at.workspace, at.project).map_err(|error| plan::absent(error, at.project))
+}
+
+/// A request's body: a JSON object.
+struct Body(serde_json::Map<String, Value>);
+
+impl Body {
+    fn parse(bytes: &[u8]) -> Result<Self, SqlError> {
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(_) => Err(SqlError::refused("the body must be a JSON object")),
+            Err(error) => Err(SqlError::refused(format!("the body is no JSON: {error}"))),
+        }
+    }
+
+    fn object(&mut self, key: &str) -> Result<Params, SqlError> {
+        match self.0.remove(key) {
+            None | Some(Value::Null) => Ok(Params::new()),
+            Some(Value::Object(fields)) => Ok(fields),
+            Some(_) => Err(SqlError::refused(format!("`{key}` must be an object"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The walk over a configuration: finds queries, `sql-runner`s and defaults, and stamps the queries.
+
+use serde_json::{Map, Value};
+
+use super::{QueryAt, RUNNER_ROWS, RunnerAt};
+use crate::sql::params::Params;
+use crate::sql::plan::Runner;
+
+/// What a walk has found so far.
+#[derive(Default)]
+pub(super) struct Walk {
+    pub(super) queries: Vec<QueryAt>,
+    pub(super) runners: Vec<RunnerAt>,
+    pub(super) defaults: Params,
+}
+
+impl Walk {
+    /// Pre-order: the node, its layers, its children, then the widgets of a canvas. What has another
+    /// shape is passed over.
+    pub(super) fn node(&mut self, node: &mut Value, scope: &[Runner]) {
+        let Value::Object(node) = node else { return };
+        let kind = node.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut inner = scope.to_vec();
+        if let Some(Value::Object(props)) = node.get_mut("props") {
+            self.default(props);
+            if kind == "sql-runner" {
+                inner.extend(self.runner(props, scope));
+            } else if let Some(sql) = text(props.get("sql")) {
+                let id = self.query(sql, scope);
+                props.insert("_queryId".to_owned(), id);
+            }
+            if matches!(kind.as_str(), "map" | "fused-map")
+                && let Some(Value::Array(layers)) = props.get_mut("layers")
+            {
+                for layer in layers {
+                    self.layer(layer, scope);
+                }
+            }
+        }
+        match node.get_mut("children") {
+            Some(Value::Array(children)) => {
+                for child in children {
+                    self.node(child, &inner);
+                }
+            }
+            Some(child) => self.node(child, &inner),
+            None => {}
+        }
+        if kind == "canvas"
+            && let Some(Value::Array(nodes)) = node.get_mut("props").and_then(|props| props.get_mut("nodes"))
+        {
+            for widget in nodes.iter_mut().filter_map(|node| node.get_mut("widget")) {
+                self.node(widget, &inner);
+            }
+        }
+    }
+
+    fn query(&mut self, sql: String, scope: &[Runner]) -> Value {
+        let id = format!("q{}", self.queries.len());
+        self.queries.push(QueryAt { id: id.clone(), sql, scope: scope.to_vec() });
+        Value::String(id)
+    }
+
+    fn layer(&mut self, layer: &mut Value, scope: &[Runner]) {
+        if let Value::String(udf) = layer {
+            *layer = Value::Object(Map::from_iter([("udf".to_owned(), Value::String(std::mem::take(udf)))]));
+        }
+        let Value::Object(layer) = layer else { return };
+        let sql = text(layer.get("sql"))
+            .or_else(|| text(layer.get("udf")).map(|udf| format!("SELECT * FROM {{{{{udf}}}}}")));
+        if let Some(sql) = sql {
+            layer.insert("_sql".to_owned(), Value::String(sql.clone()));
+            let id = self.query(sql, scope);
+            layer.insert("_queryId".to_owned(), id);
+        }
+    }
+
+    /// The first default of a parameter wins.
+    fn default(&mut self, props: &Map<String, Value>) {
+        let param = props.get("param").and_then(Value::as_str).filter(|param| !param.is_empty());
+        if let (Some(param), Some(value)) = (param, props.get("defaultValue").filter(|value| !value.is_null())) {
+            self.defaults.entry(param).or_insert_with(|| value.clone());
+        }
+    }
+
+    fn runner(&mut self, props: &Map<String, Value>, scope: &[Runner]) -> Option<Runner> {
+        let name = text(props.get("name"))?;
+        let sql = text(props.get("sql"))?;
+        let rows = props.get("maxRows").and_then(Value::as_u64).map_or(RUNNER_ROWS, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        let id = self.runners.len();
+        self.runners.push(RunnerAt { name: name.clone(), sql, rows, scope: scope.to_vec() });
+        Some(Runner { name, id })
+    }
+}
+
+/// A text that is not blank.
+fn text(value: Option<&Value>) -> Option<String> {
+    value.and_then(Value::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+}
