@@ -7,8 +7,8 @@ use crate::event::Event;
 use crate::params::plain;
 use crate::run_id::RunId;
 use crate::state::{ResumePoint, State};
-use crate::time::Timestamp;
 use crate::types::{Action, FeedbackType};
+use sdk::Timestamp;
 
 /// An answer on its way to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Decision {
         entry.insert("provided_by".into(), json!({ "user": answer.user, "source": answer.source }));
         entry.insert("action".into(), self.action.word().into());
         entry.insert("resume_point".into(), self.point.to_json());
-        entry.insert("received_at".into(), now.seconds().into());
+        entry.insert("received_at".into(), now.to_seconds().into());
         state.push_history(Value::Object(entry))?;
         state.set("status", "in_progress");
         if !self.point.phase.is_empty() {
@@ -208,7 +208,7 @@ impl Decision {
         }
         state.remove("feedback_request");
         state.remove("resume_point");
-        state.note_event(event_id, now.seconds());
+        state.note_event(event_id, now.to_seconds());
         Ok(())
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let mut given = answer("fr-1", "request_changes");
         given.comment = "Split it".into();
         let decision = given.decide(&state).unwrap();
-        let now = Timestamp::parse("2025-12-06T18:04:09.120Z").unwrap();
+        let now = Timestamp::from_unix_ms(1_765_044_249_120);
         decision.apply(&given, &mut state, 7, &now).unwrap();
         assert_eq!(
             state.into_json().to_string(),

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use crate::codes::{Code, Refusal, Warning};
 use crate::event::Event;
-use crate::params::{context, json_array, step_index, switch};
+use crate::params::{context, json_array, step_index};
 use crate::run_id::RunId;
 use crate::state::{ResumePoint, State};
-use crate::time::Timestamp;
 use crate::types::FeedbackType;
+use sdk::Timestamp;
 
 /// What `request_feedback` is given, as text (§9).
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,9 +23,10 @@ pub struct AskParams<'a> {
     pub context: &'a str,
     pub step_index: &'a str,
     pub work_id: &'a str,
-    pub post_to_issue: &'a str,
-    pub cli_prompt: &'a str,
-    pub replace: &'a str,
+    /// `None`: if there is a work id.
+    pub post_to_issue: Option<bool>,
+    pub cli_prompt: bool,
+    pub replace: bool,
 }
 
 /// A checked question.
@@ -58,7 +59,7 @@ impl AskParams<'_> {
     ///
     /// # Errors
     /// `MISSING_RUN_ID`, `INVALID_RUN_ID`, `MISSING_FIELDS`, `INVALID_FEEDBACK_TYPE`, `MISSING_OPTIONS`,
-    /// `INVALID_OPTIONS`, `INVALID_CONTEXT`, `INVALID_STEP_INDEX`, `INVALID_ARGUMENT`.
+    /// `INVALID_OPTIONS`, `INVALID_CONTEXT`, `INVALID_STEP_INDEX`.
     pub fn check(&self) -> Result<Ask, Refusal> {
         if self.run_id.is_empty() {
             return Err(Refusal::new(Code::MissingRunId, "run_id is missing"));
@@ -86,7 +87,7 @@ impl AskParams<'_> {
             step: self.step.to_owned(),
             step_index: step_index(self.step_index)?,
         };
-        let post = switch(self.post_to_issue, "post_to_issue")?.unwrap_or(!self.work_id.is_empty());
+        let post = self.post_to_issue.unwrap_or(!self.work_id.is_empty());
         Ok(Ask {
             run_id,
             kind,
@@ -96,8 +97,8 @@ impl AskParams<'_> {
             point,
             work_id: self.work_id.to_owned(),
             post,
-            cli: switch(self.cli_prompt, "cli_prompt")?.unwrap_or(true),
-            replace: switch(self.replace, "replace")?.unwrap_or(false),
+            cli: self.cli_prompt,
+            replace: self.replace,
         })
     }
 }
@@ -137,7 +138,7 @@ fn options(text: &str, kind: FeedbackType) -> Result<Vec<String>, Refusal> {
 
 /// A request id out of three random bytes: `fr-YYYYMMDD-xxxxxx` (§7).
 pub fn request_id(now: &Timestamp, random: [u8; 3]) -> String {
-    format!("fr-{}-{:02x}{:02x}{:02x}", now.date(), random[0], random[1], random[2])
+    format!("fr-{}-{:02x}{:02x}{:02x}", now.to_date(), random[0], random[1], random[2])
 }
 
 /// `{cli, issue_comment, comment_url}`.
@@ -209,7 +210,7 @@ impl Ask {
             ),
         );
         state.set("resume_point", self.point.to_json());
-        state.note_event(event_id, now.seconds());
+        state.note_event(event_id, now.to_seconds());
     }
 
     /// The reply of a success (§9): both shapes of the seed at once.
@@ -250,7 +251,7 @@ pub(crate) fn request(
         "prompt": prompt,
         "options": options,
         "context": context,
-        "requested_at": now.seconds(),
+        "requested_at": now.to_seconds(),
         "notification_sent": notification_sent,
     })
 }
@@ -273,7 +274,7 @@ mod tests {
     }
 
     fn now() -> Timestamp {
-        Timestamp::parse("2025-12-06T18:04:09.120Z").unwrap()
+        Timestamp::from_unix_ms(1_765_044_249_120)
     }
 
     #[test]
@@ -305,7 +306,6 @@ mod tests {
             (AskParams { options: r#"["a\nb"]"#, ..params() }, Code::InvalidOptions),
             (AskParams { context: "[]", step_index: "x", ..params() }, Code::InvalidContext),
             (AskParams { step_index: "x", ..params() }, Code::InvalidStepIndex),
-            (AskParams { replace: "perhaps", ..params() }, Code::InvalidArgument),
         ] {
             assert_eq!(params.check().unwrap_err().code, want, "{params:?}");
         }
@@ -328,32 +328,39 @@ mod tests {
 
     #[test]
     fn posting_follows_the_work_id_unless_said() {
-        for (work_id, post, want) in
-            [("", "", false), ("258", "", true), ("258", "false", false), ("", "true", true)]
-        {
+        for (work_id, post, want) in [
+            ("", None, false),
+            ("258", None, true),
+            ("258", Some(false), false),
+            ("", Some(true), true),
+        ] {
             let ask = AskParams { work_id, post_to_issue: post, ..params() }.check().unwrap();
-            assert_eq!((ask.post, ask.cli, ask.replace), (want, true, false), "{work_id} {post}");
+            assert_eq!(
+                (ask.post, ask.cli, ask.replace),
+                (want, false, false),
+                "{work_id} {post:?}"
+            );
         }
     }
 
     #[test]
     fn who_may_ask_depends_on_the_status() {
-        let code = |text: &str, replace: &str| {
+        let code = |text: &str, replace: bool| {
             let ask = AskParams { replace, ..params() }.check().unwrap();
             ask.admit(&State::parse(text).unwrap()).map_err(|refusal| refusal.code)
         };
         for status in ["pending", "in_progress", "failed", "paused"] {
-            assert_eq!(code(&format!(r#"{{"status":"{status}"}}"#), ""), Ok(None));
+            assert_eq!(code(&format!(r#"{{"status":"{status}"}}"#), false), Ok(None));
         }
-        assert_eq!(code("{}", ""), Ok(None));
+        assert_eq!(code("{}", false), Ok(None));
         for status in ["completed", "cancelled"] {
-            assert_eq!(code(&format!(r#"{{"status":"{status}"}}"#), "true"), Err(Code::RunClosed));
+            assert_eq!(code(&format!(r#"{{"status":"{status}"}}"#), true), Err(Code::RunClosed));
         }
         let open = r#"{"status":"awaiting_feedback","feedback_request":{"request_id":"fr-1"}}"#;
-        assert_eq!(code(open, ""), Err(Code::RequestPending));
-        assert_eq!(code(open, "true"), Ok(Some("fr-1".into())));
-        assert_eq!(code(r#"{"status":"awaiting_feedback"}"#, ""), Err(Code::RequestPending));
-        assert_eq!(code(r#"{"status":"awaiting_feedback"}"#, "true"), Ok(None));
+        assert_eq!(code(open, false), Err(Code::RequestPending));
+        assert_eq!(code(open, true), Ok(Some("fr-1".into())));
+        assert_eq!(code(r#"{"status":"awaiting_feedback"}"#, false), Err(Code::RequestPending));
+        assert_eq!(code(r#"{"status":"awaiting_feedback"}"#, true), Ok(None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use crate::codes::{Code, Refusal};
 use crate::params::{decimal, json_array, json_object};
 use crate::run_id::RunId;
-use crate::time::Timestamp;
+use sdk::Timestamp;
 
 /// `source` of an event unless the caller names one; readers know events by it.
 pub const DEFAULT_SOURCE: &str = "emit-event.sh";
@@ -82,7 +82,7 @@ impl Event {
         let mut put = |name: &str, value: Value| members.insert(name.to_owned(), value);
         put("event_id", event_id.into());
         put("type", self.kind.as_str().into());
-        put("timestamp", at.millis().into());
+        put("timestamp", at.to_string().into());
         put("run_id", run_id.to_string().into());
         for (name, text) in [("phase", &self.phase), ("step", &self.step), ("status", &self.status)]
         {
@@ -285,7 +285,7 @@ mod tests {
     #[test]
     fn members_stand_in_order_and_only_when_given() {
         let id = RunId::parse("a/b/0f0e0d0c-0b0a-4908-8706-050403020100").unwrap();
-        let at = Timestamp::parse("2025-12-06T18:04:09.120Z").unwrap();
+        let at = Timestamp::from_unix_ms(1_765_044_249_120);
         let (_, event) = EventParams {
             run_id: &id.to_string(),
             kind: "step_error",

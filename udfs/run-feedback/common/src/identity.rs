@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::codes::{Code, Refusal};
-use crate::time::Timestamp;
+use sdk::Timestamp;
 
 /// What the process can see of its user. Empty texts count as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Identity {
             members.insert("email".into(), email.as_str().into());
         }
         members.insert("source".into(), self.source.into());
-        members.insert("timestamp".into(), now.seconds().into());
+        members.insert("timestamp".into(), now.to_seconds().into());
         members.insert("method".into(), self.method.into());
         Value::Object(members)
     }

@@ -1,6 +1,6 @@
 //! Human decisions inside workflow runs: everything the operations of `run-feedback` share, as plain data and pure functions.
 //!
-//! - [`RunId`] names a run and is the only way to a path below the base; [`Timestamp`] gives the time forms.
+//! - [`RunId`] names a run and is the only way to a path below the base.
 //! - [`State`] is a run's `state.json`: an ordered map that keeps what it does not know.
 //! - [`Ask`], [`Answer`], [`Update`] turn a state into the next one, or into a [`Refusal`] with its number.
 //! - [`Event`] is one numbered file of a run; [`next_event_id`] says which number is free.
@@ -26,7 +26,6 @@ mod query;
 mod reply;
 mod run_id;
 mod state;
-mod time;
 mod types;
 mod update;
 
@@ -41,11 +40,10 @@ pub use event::{
 pub use identity::{Identity, IdentitySource, Surroundings, identify, local_user};
 pub use new_run::{Environment, NewRun, NewRunParams};
 pub use operation::{Family, Operation};
-pub use params::{json_array, json_object, step_index, switch};
+pub use params::JsonParam;
 pub use query::{Filter, PHASES, PendingRow, RunRow, pending_order, resume_context, run_order};
 pub use reply::{Reply, parse_reply};
 pub use run_id::{DEFAULT_BASE, RunId, RunPaths, owner_of_remote, sanitise_segment, uuid_v4};
 pub use state::{ResumePoint, State, document};
-pub use time::Timestamp;
 pub use types::{Action, FeedbackType, description};
 pub use update::{Update, UpdateParams};

@@ -6,7 +6,7 @@ use crate::codes::{Code, Refusal};
 use crate::query::PHASES;
 use crate::run_id::{RunId, RunPaths};
 use crate::state::{State, document};
-use crate::time::Timestamp;
+use sdk::Timestamp;
 
 /// What `init_run` is given, as text (§5).
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,7 +83,7 @@ impl NewRunParams<'_> {
             "autonomy": or(self.autonomy, "guarded"),
             "source_type": or(self.source_type, "github"),
             "phases": phases,
-            "created_at": now.millis(),
+            "created_at": now.to_string(),
             "created_by": environment.user,
             "relationships": {
                 "parent_run_id": or_null(self.parent_run),
@@ -102,7 +102,7 @@ impl NewRunParams<'_> {
             run_id,
             work_id: self.work_id.to_owned(),
             metadata,
-            created_at: now.clone(),
+            created_at: *now,
         })
     }
 }
@@ -126,7 +126,7 @@ fn first_state(run_id: &RunId, work_id: &str, now: &Timestamp) -> State {
         "current_phase": null,
         "last_event_id": 0,
         "started_at": null,
-        "updated_at": now.millis(),
+        "updated_at": now.to_string(),
         "completed_at": null,
         "phases": phases,
         "artifacts": {},
@@ -157,7 +157,7 @@ impl NewRun {
             "run_id": self.run_id.to_string(),
             "run_dir": paths.run_dir(),
             "work_id": self.work_id,
-            "created_at": self.created_at.millis(),
+            "created_at": self.created_at.to_string(),
             "files_created": self.files().map(|(name, _)| paths.file(name)),
         })
     }
@@ -175,7 +175,7 @@ mod tests {
     const RUN: &str = "acme/widgets/0f0e0d0c-0b0a-4908-8706-050403020100";
 
     fn now() -> Timestamp {
-        Timestamp::parse("2025-12-06T18:04:09.120Z").unwrap()
+        Timestamp::from_unix_ms(1_765_044_249_120)
     }
 
     #[test]

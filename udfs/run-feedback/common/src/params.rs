@@ -1,14 +1,32 @@
-//! Parameters that carry JSON or a switch. They arrive as text; empty is absent (§1).
+//! Parameters that carry JSON. They arrive as text; empty is absent (§1).
 
 use serde_json::{Map, Number, Value};
 
+use sdk::FromParam;
+
 use crate::codes::{Code, Refusal};
+
+/// A parameter of type JSON, or a text that holds one document. It is kept as text, so that the operation can refuse it
+/// with the word of the contract.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JsonParam(pub String);
+
+impl FromParam<'_> for JsonParam {
+    const JSON_TYPE: &'static str = "json";
+    fn from_param(text: &str) -> Result<Self, String> {
+        Ok(JsonParam(text.to_owned()))
+    }
+}
 
 /// Exactly one JSON document that is an array; `Ok(None)` if the text is empty.
 ///
 /// # Errors
 /// `code` when the text is anything else.
-pub fn json_array(text: &str, name: &str, code: Code) -> Result<Option<Vec<Value>>, Refusal> {
+pub(crate) fn json_array(
+    text: &str,
+    name: &str,
+    code: Code,
+) -> Result<Option<Vec<Value>>, Refusal> {
     match parse(text, name, code)? {
         None => Ok(None),
         Some(Value::Array(items)) => Ok(Some(items)),
@@ -20,7 +38,7 @@ pub fn json_array(text: &str, name: &str, code: Code) -> Result<Option<Vec<Value
 ///
 /// # Errors
 /// `code` when the text is anything else, `null` included.
-pub fn json_object(
+pub(crate) fn json_object(
     text: &str,
     name: &str,
     code: Code,
@@ -47,7 +65,7 @@ pub(crate) fn context(text: &str) -> Result<Map<String, Value>, Refusal> {
 ///
 /// # Errors
 /// `INVALID_STEP_INDEX`.
-pub fn step_index(text: &str) -> Result<Value, Refusal> {
+pub(crate) fn step_index(text: &str) -> Result<Value, Refusal> {
     if text.is_empty() || text == "null" {
         return Ok(Value::Null);
     }
@@ -61,22 +79,6 @@ pub fn step_index(text: &str) -> Result<Value, Refusal> {
         None => Err(Refusal::new(
             Code::InvalidStepIndex,
             format!("step_index {text:?} is not a decimal integer"),
-        )),
-    }
-}
-
-/// `true` or `false`; `Ok(None)` if the text is empty.
-///
-/// # Errors
-/// `INVALID_ARGUMENT` for any other word.
-pub fn switch(text: &str, name: &str) -> Result<Option<bool>, Refusal> {
-    match text {
-        "" | "null" => Ok(None),
-        "true" => Ok(Some(true)),
-        "false" => Ok(Some(false)),
-        other => Err(Refusal::new(
-            Code::InvalidArgument,
-            format!("{name} is true or false, not {other:?}"),
         )),
     }
 }
@@ -178,13 +180,5 @@ mod tests {
         let text = r#"{"a":1.50,"b":1E5,"c":-0.0,"d":12345678901234567890123,"e":"é 🎯"}"#;
         let members = json_object(text, "context", Code::InvalidContext).unwrap().unwrap();
         assert_eq!(Value::Object(members).to_string(), text);
-    }
-
-    #[test]
-    fn switches_are_words() {
-        assert_eq!(switch("", "replace"), Ok(None));
-        assert_eq!(switch("true", "replace"), Ok(Some(true)));
-        assert_eq!(switch("false", "replace"), Ok(Some(false)));
-        assert_eq!(switch("yes", "replace").unwrap_err().code, Code::InvalidArgument);
     }
 }

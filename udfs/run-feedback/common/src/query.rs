@@ -8,7 +8,6 @@ use crate::codes::{Code, Refusal};
 use crate::params::plain;
 use crate::run_id::RunId;
 use crate::state::State;
-use crate::time::sort_key;
 
 /// The phases of a run, in order.
 pub const PHASES: [&str; 5] = ["frame", "architect", "build", "evaluate", "release"];
@@ -127,8 +126,10 @@ pub fn pending_order(a: &PendingRow, b: &PendingRow) -> Ordering {
     time_of(&a.requested_at).cmp(time_of(&b.requested_at)).then_with(|| a.run_id.cmp(&b.run_id))
 }
 
+/// A stored time as a key that sorts by time: seconds and milliseconds forms mix in one folder, and as plain text
+/// `10:00:00.500Z` would stand before `10:00:00Z`.
 fn time_of(value: &Value) -> &str {
-    value.as_str().map_or("", sort_key)
+    value.as_str().map_or("", |iso| iso.strip_suffix('Z').unwrap_or(iso))
 }
 
 /// `resume_context` of `resume_run`: where the run goes on.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::codes::{Code, Refusal};
 use crate::params::plain;
-use crate::time::Timestamp;
+use sdk::Timestamp;
 
 /// One JSON document as the run files hold it: two-space indent, final newline, non-ASCII as it is (§2).
 pub fn document(value: &Value) -> String {
@@ -209,7 +209,7 @@ impl State {
 
     /// Sets `updated_at` in the form of the feedback operations.
     pub fn touch(&mut self, now: &Timestamp) {
-        self.set("updated_at", now.seconds());
+        self.set("updated_at", now.to_seconds());
     }
 }
 

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::ask::{notifications, request};
 use crate::codes::{Code, Refusal};
-use crate::params::{context, json_array, step_index, switch};
+use crate::params::{context, json_array, step_index};
 use crate::run_id::RunId;
 use crate::state::{ResumePoint, State};
-use crate::time::Timestamp;
+use sdk::Timestamp;
 
 /// What `update_feedback_state` is given, as text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,11 +24,11 @@ pub struct UpdateParams<'a> {
     pub step: &'a str,
     pub step_index: &'a str,
     pub comment_url: &'a str,
-    pub cli_notified: &'a str,
+    pub cli_notified: bool,
     pub response: &'a str,
     pub user: &'a str,
     pub source: &'a str,
-    pub cli: &'a str,
+    pub cli: bool,
 }
 
 /// A checked sub-operation.
@@ -108,8 +108,7 @@ impl UpdateParams<'_> {
     /// The checks that come after it is known that there is a state.
     ///
     /// # Errors
-    /// `INVALID_OPERATION`, `MISSING_FIELDS`, `INVALID_OPTIONS`, `INVALID_CONTEXT`, `INVALID_STEP_INDEX`,
-    /// `INVALID_ARGUMENT`.
+    /// `INVALID_OPERATION`, `MISSING_FIELDS`, `INVALID_OPTIONS`, `INVALID_CONTEXT`, `INVALID_STEP_INDEX`.
     pub fn check(&self) -> Result<Update, Refusal> {
         let text = |given: &str, default: &str| {
             if given.is_empty() { default.to_owned() } else { given.to_owned() }
@@ -137,7 +136,7 @@ impl UpdateParams<'_> {
                         step_index: step_index(self.step_index)?,
                     },
                     comment_url: url,
-                    cli: switch(self.cli_notified, "cli_notified")?.unwrap_or(true),
+                    cli: self.cli_notified,
                 })
             }
             "clear-awaiting" => {
@@ -164,12 +163,11 @@ impl UpdateParams<'_> {
                 })
             }
             "mark-notified" => {
-                let cli = switch(self.cli, "cli")?.unwrap_or(false);
-                let told = if cli || url.is_some() { "told" } else { "" };
+                let told = if self.cli || url.is_some() { "told" } else { "" };
                 self.need(&[("request_id", self.request_id), ("cli or comment_url", told)])?;
                 Ok(Update::MarkNotified {
                     request_id: self.request_id.to_owned(),
-                    cli,
+                    cli: self.cli,
                     comment_url: url,
                 })
             }
@@ -235,7 +233,7 @@ impl Update {
                     "request_type": kind,
                     "response": response,
                     "provided_by": { "user": user, "source": source },
-                    "received_at": now.seconds(),
+                    "received_at": now.to_seconds(),
                 }))?;
                 json!({ "status": "success", "operation": "add-history", "request_id": request_id, "response": response })
             }
@@ -319,7 +317,7 @@ mod tests {
             (UpdateParams { step_index: "x", ..set }, Code::InvalidStepIndex),
             (UpdateParams { operation: "add-history", ..set }, Code::MissingFields),
             (UpdateParams { operation: "mark-notified", ..set }, Code::MissingFields),
-            (UpdateParams { operation: "mark-notified", cli: "false", ..set }, Code::MissingFields),
+            (UpdateParams { operation: "mark-notified", cli: false, ..set }, Code::MissingFields),
         ] {
             assert_eq!(code(params), want, "{params:?}");
         }
@@ -327,7 +325,7 @@ mod tests {
 
     #[test]
     fn flags_are_raised_only_on_the_open_request() {
-        let now = Timestamp::parse("2025-12-06T18:04:09.120Z").unwrap();
+        let now = Timestamp::from_unix_ms(1_765_044_249_120);
         let text = r#"{"status":"awaiting_feedback","feedback_request":{"request_id":"fr-1","requested_at":"t","notification_sent":{"cli":true,"x":1}}}"#;
         let mark = |id: &str| Update::MarkNotified {
             request_id: id.into(),
