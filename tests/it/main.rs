@@ -5,6 +5,8 @@ mod cases;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod loading;
+#[cfg(test)]
 mod locking;
 #[cfg(test)]
 mod specs;
