@@ -37,6 +37,12 @@ pub(crate) fn default_text(name: &str) -> &'static str {
     }
 }
 
+/// Whether a writer may put a list in the place of a value that is neither a list nor falsy (the
+/// app-store contract §8.1, `acknowledge_feedback`).
+pub(crate) fn gives_way(name: &str) -> bool {
+    name == "dismissedFeedbackKeys"
+}
+
 /// Names become file names, so nothing that could leave `state/` or clash with sentinels.
 pub(crate) fn check_name(name: &str) -> Result<(), StoreError> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';

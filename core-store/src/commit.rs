@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::backend::{Stamp, WriteMode};
-use crate::collection::default_text;
+use crate::collection::{default_text, gives_way};
 use crate::error::io_error;
 use crate::group::Lane;
 use crate::lock::{self, Guard};
@@ -116,6 +116,7 @@ impl Slot {
     pub(crate) fn check_writable(&self, base: &Snapshot) -> Result<(), StoreError> {
         match base.state() {
             State::Missing | State::Stored | State::Falsy => Ok(()),
+            State::Odd if gives_way(&self.name) => Ok(()),
             State::Odd => Err(StoreError::NotAList { path: self.path.clone() }),
             State::Corrupt(reason) => {
                 Err(StoreError::Corrupt { path: self.path.clone(), reason: reason.clone() })

@@ -248,6 +248,16 @@ impl Batch {
         outcome.wait()
     }
 
+    /// Ends the turn and the group with it: `after` runs once all is stored, while nobody else can
+    /// write.
+    pub(crate) fn finish_then(mut self, after: &mut dyn FnMut()) -> Result<(), StoreError> {
+        let Some(work) = &mut self.work else { return Ok(()) };
+        work.members += 1;
+        let outcome = Arc::clone(&work.outcome);
+        self.write_then(after);
+        outcome.wait()
+    }
+
     /// Ends the turn of one who reports nothing of what it saw.
     pub(crate) fn abandon(self) {
         let Some(batch) = self.pass_on() else { return };
@@ -288,7 +298,11 @@ impl Batch {
     }
 
     /// Puts the staged state on disk, tells the members, and gives the lane back.
-    fn write(mut self) {
+    fn write(self) {
+        self.write_then(&mut || {});
+    }
+
+    fn write_then(mut self, after: &mut dyn FnMut()) {
         let Some(mut work) = self.work.take() else { return };
         let mut ending =
             Ending { slot: Arc::clone(&work.slot), outcome: work.outcome, result: None };
@@ -297,6 +311,9 @@ impl Batch {
             Some(staged) => work.slot.save(&work.guard, &work.base, staged),
             None => Err(StoreError::Abandoned { path: work.slot.path.clone() }),
         };
+        if result.is_ok() {
+            after();
+        }
         // Others may have the sentinel before our members know.
         drop(work.guard);
         if let Ok(true) = result {

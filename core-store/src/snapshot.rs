@@ -256,7 +256,7 @@ pub(crate) struct Changes {
     pub(crate) pushed: Vec<Range<usize>>,
     pub(crate) replaced: BTreeMap<usize, Range<usize>>,
     pub(crate) removed: BTreeSet<usize>,
-    /// A falsy value becomes `[]` even when nothing is pushed.
+    /// A value that is no list becomes `[]` even when nothing is pushed.
     pub(crate) as_list: bool,
 }
 
@@ -267,7 +267,7 @@ impl Changes {
         };
         !self.pushed.is_empty()
             || !self.removed.is_empty()
-            || (self.as_list && base.0.state == State::Falsy)
+            || (self.as_list && matches!(base.0.state, State::Falsy | State::Odd))
             || self.replaced.iter().any(replaces)
     }
 }

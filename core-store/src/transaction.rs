@@ -162,12 +162,27 @@ impl Transaction {
     ///
     /// Several collections are several files: they are stored one after another in the fixed order,
     /// and an error leaves the ones before it stored.
-    pub fn commit(mut self) -> Result<Commit, StoreError> {
+    pub fn commit(self) -> Result<Commit, StoreError> {
+        self.end(None)
+    }
+
+    /// [`commit`](Self::commit), and then `after`, before any other writer gets its turn: for what
+    /// must not be done unless the change is stored, and must not meet what the next writer does.
+    /// Not called if storing fails.
+    pub fn commit_then(self, mut after: impl FnMut()) -> Result<Commit, StoreError> {
+        self.end(Some(&mut after))
+    }
+
+    fn end(mut self, after: Option<&mut dyn FnMut()>) -> Result<Commit, StoreError> {
         if let Some(mut batch) = self.batch.take() {
             let Some(part) = self.parts.pop() else { return Ok(Commit { changed: false }) };
             let changed = part.changes.change_anything(&part.base);
             batch.put(part.base.apply(part.changes));
-            if changed { batch.finish() } else { finish_unchanged(batch) }?;
+            match after {
+                Some(after) => batch.finish_then(after)?,
+                None if changed => batch.finish()?,
+                None => finish_unchanged(batch)?,
+            }
             return Ok(Commit { changed });
         }
         let mut work: Vec<(Part, &Alone)> = self.parts.drain(..).zip(&self.alone).collect();
@@ -176,6 +191,9 @@ impl Transaction {
         for (part, alone) in work {
             let staged = part.base.clone().apply(part.changes);
             changed |= part.slot.save(&alone.guard, &part.base, staged)?;
+        }
+        if let Some(after) = after {
+            after();
         }
         Ok(Commit { changed })
     }

@@ -17,6 +17,10 @@ impl<'c> Log<'c> {
         Self { context, log }
     }
 
+    pub(crate) fn number(&self) -> u32 {
+        self.log
+    }
+
     /// Every entry that can be read, in order; none if there is no file. Lines that are not JSON, such
     /// as a torn last one, are passed over.
     ///

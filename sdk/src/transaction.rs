@@ -8,6 +8,7 @@ use crate::collection::{Collection, CollectionState};
 use crate::context::{Context, internal};
 use crate::error::{ErrorKind, UdfError};
 use crate::json::{JsonText, canonical};
+use crate::log::Log;
 use crate::record::Record;
 use crate::wire::{Begun, Change, CommitRequest, RollbackRequest};
 
@@ -72,7 +73,17 @@ impl<'c> Transaction<'c> {
     ///
     /// # Errors
     /// The disk refuses; then nothing has changed.
-    pub fn commit(mut self) -> Result<(), UdfError> {
+    pub fn commit(self) -> Result<(), UdfError> {
+        self.commit_then_remove(&[])
+    }
+
+    /// [`Transaction::commit`], and then deletes logs, before any other writer gets its turn: a crash
+    /// between the two leaves a stale log, never a record that claims what the log has lost (the
+    /// app-store contract §11, S18).
+    ///
+    /// # Errors
+    /// The disk refuses: the changes, and then nothing has changed; or a log.
+    pub fn commit_then_remove(mut self, logs: &[&Log<'_>]) -> Result<(), UdfError> {
         self.open = false;
         let staged: Vec<_> =
             self.collections.iter().map(|staged| (&staged.name, staged.changes.borrow())).collect();
@@ -91,7 +102,8 @@ impl<'c> Transaction<'c> {
                 pushed: changes.pushed.iter().flatten().map(Record::text).collect(),
             })
             .collect();
-        let request = CommitRequest { transaction: self.transaction, changes };
+        let then_remove = logs.iter().map(|log| log.number()).collect();
+        let request = CommitRequest { transaction: self.transaction, changes, then_remove };
         self.context.request(Method::COMMIT, &request)?;
         Ok(())
     }

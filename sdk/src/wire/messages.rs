@@ -105,6 +105,8 @@ messages! { 'a:
         transaction: u32,
         /// What changes; a collection that is not named keeps its bytes.
         changes: Vec<Change<'a>>,
+        /// Logs that are deleted once the changes are stored, before any other writer gets its turn.
+        then_remove: Vec<u32>,
     }
 
     /// What a transaction does to one collection. Positions are those of the snapshot it began with.

@@ -63,7 +63,7 @@ proptest! {
             removed: numbers.clone(),
             pushed: texts.clone(),
         };
-        round_trip(&CommitRequest { transaction: 7, changes: vec![change] }, &mut frame);
+        round_trip(&CommitRequest { transaction: 7, changes: vec![change], then_remove: vec![3] }, &mut frame);
         let mut frame = Vec::new();
         let opened = Opened { snapshot: 1, state: 4, len: 9, reason: &reason };
         round_trip(&Begun { transaction: 7, collections: vec![opened; 2] }, &mut frame);

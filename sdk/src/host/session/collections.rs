@@ -145,8 +145,22 @@ impl StoreSession {
                 stage(transaction.push(collection, text))?;
             }
         }
-        // Without the lock on what is open: it may wait for other writers of the group.
-        transaction.commit().map_err(store_error)?;
+        // Without the lock on what is open from here: it may wait for other writers of the group.
+        let logs: Vec<core_store::Log> = {
+            let open = self.open();
+            let logs = request.then_remove.iter().map(|log| open.log(*log).cloned());
+            logs.collect::<Result<_, _>>()?
+        };
+        if logs.is_empty() {
+            transaction.commit().map_err(store_error)?;
+            return Ok(Vec::new());
+        }
+        let mut removed = Ok(());
+        let remove = || {
+            removed = logs.iter().try_for_each(|log| log.remove().map(drop));
+        };
+        transaction.commit_then(remove).map_err(store_error)?;
+        removed.map_err(store_error)?;
         Ok(Vec::new())
     }
 

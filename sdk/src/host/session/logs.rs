@@ -10,7 +10,7 @@ use crate::wire::{
 };
 
 impl Open {
-    fn log(&self, number: u32) -> Result<&Log, UdfError> {
+    pub(super) fn log(&self, number: u32) -> Result<&Log, UdfError> {
         self.logs.get(number as usize).ok_or_else(|| not_open("log", number))
     }
 }
