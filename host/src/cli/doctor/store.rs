@@ -1,0 +1,191 @@
+//! Checks of the state folder and of the cache: what is corrupt, locked, left over or not ours to use.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use core_store::{State, Store, StoreOptions};
+use rustix::fs::{Access, access};
+
+use super::Finding;
+
+/// The folder of checked artifacts: whoever can write there can run code as us.
+pub(super) fn check_cache(folder: &Path) -> Vec<Finding> {
+    let place = folder.display();
+    match fs::metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(), // Made at need.
+        Err(error) => vec![Finding::problem(
+            place,
+            format!("the cache is unusable: {error}"),
+            "make it readable",
+        )],
+        Ok(facts) if facts.uid() != rustix::process::geteuid().as_raw() => vec![Finding::problem(
+            place,
+            "the cache belongs to another user",
+            "set UDF_HOST_CACHE to a folder of your own",
+        )],
+        Ok(facts) if facts.mode() & 0o077 != 0 => {
+            vec![Finding::problem(
+                place,
+                "the cache is open to others",
+                format!("run `chmod 700 {}`", folder.display()),
+            )]
+        }
+        Ok(_) => Vec::new(),
+    }
+}
+
+/// The state folder. Nothing in it is locked, created or renamed by the check.
+pub(super) fn check(app_dir: &Path) -> Vec<Finding> {
+    let state = app_dir.join("state");
+    let mut findings = Vec::new();
+    let Some(folder) = nearest_existing(&state) else { return findings };
+    if let Err(error) = access(&folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+        findings.push(Finding::problem(
+            folder.display(),
+            format!("records cannot be written here: {error}"),
+            "give yourself read and write permission on it, or name another folder with --app-dir",
+        ));
+    }
+    let Ok(entries) = fs::read_dir(&state) else { return findings };
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let store = Store::open(StoreOptions::default()).app(app_dir);
+    for file in &files {
+        let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
+        if let Some(collection) = name.strip_prefix('.').and_then(|name| name.strip_suffix(".lock"))
+        {
+            findings.extend(holder(file, collection, &locks));
+        } else if let Some(collection) = name.strip_suffix(".json") {
+            let read = store.read(collection).map(|snapshot| snapshot.state().clone());
+            findings.extend(fault(file, read.map_err(|error| error.to_string())));
+        } else if name.ends_with(".json.tmp") {
+            findings.push(Finding::note(
+                file.display(),
+                "a write was cut off before its rename, or is going on",
+                "nothing needs to be done: the next write replaces it",
+            ));
+        }
+    }
+    findings
+}
+
+fn fault(file: &Path, state: Result<State, String>) -> Option<Finding> {
+    let place = file.display();
+    let restore = format!(
+        "compare it with a backup, correct or restore it; `mv {0} {0}.bad` starts afresh",
+        file.display()
+    );
+    match state {
+        Ok(State::Missing | State::Stored | State::Falsy) => None,
+        Ok(State::Corrupt(reason)) => Some(Finding::problem(
+            place,
+            format!(
+                "it cannot be parsed ({reason}): it reads as empty, and writes to it are refused"
+            ),
+            restore,
+        )),
+        // Some collections are objects by nature.
+        Ok(State::Odd) => Some(Finding::note(
+            place,
+            "it holds no list, so as records it reads as empty",
+            "nothing needs to be done if a program keeps settings there",
+        )),
+        Err(reason) => Some(Finding::problem(
+            place,
+            format!("it cannot be read: {reason}"),
+            "make it readable",
+        )),
+    }
+}
+
+/// Who holds the lock of a collection. A short hold is normal; a long one explains why writes wait.
+fn holder(sentinel: &Path, collection: &str, locks: &str) -> Option<Finding> {
+    let pid = locked_by(&fs::metadata(sentinel).ok()?, locks)?;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(Finding::note(
+        sentinel.display(),
+        format!("writes to `{collection}` wait for process {pid} ({})", name.trim()),
+        "if it stays so, end that process; the lock ends with it",
+    ))
+}
+
+/// The process that holds a `flock` on the file, from the text of `/proc/locks`
+/// (`1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF`; a waiter has `->` before the kind).
+fn locked_by(file: &Metadata, locks: &str) -> Option<u32> {
+    let inode = file.ino().to_string();
+    locks.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, place, ..] = fields[..] else { return None };
+        // The device is left out: some file systems report another one here than by stat.
+        (place.rsplit(':').next() == Some(&inode)).then(|| pid.parse().ok())?
+    })
+}
+
+fn nearest_existing(folder: &Path) -> Option<PathBuf> {
+    let whole = std::path::absolute(folder).ok()?;
+    whole.ancestors().find(|folder| folder.exists()).map(Path::to_owned)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests lay out files as other programs leave them")]
+mod tests {
+    use super::*;
+
+    fn words(findings: &[Finding]) -> Vec<String> {
+        let name = |place: &str| place.rsplit('/').next().unwrap_or_default().to_owned();
+        findings
+            .iter()
+            .map(|finding| format!("{}: {}", name(&finding.place), finding.what))
+            .collect()
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_or_in_order_is_silent() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(check(&home.path().join("none")), []);
+        let state = home.path().join("state");
+        fs::create_dir(&state).unwrap();
+        fs::write(state.join("cards.json"), "[{\"id\":\"a\"}]").unwrap();
+        fs::write(state.join("tasks.json"), "null").unwrap();
+        fs::write(state.join(".cards.lock"), "").unwrap();
+        assert_eq!(check(home.path()), []);
+    }
+
+    #[test]
+    fn corrupt_odd_left_over_and_locked_files_are_named_and_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join("state");
+        fs::create_dir(&state).unwrap();
+        fs::write(state.join("cards.json"), "[{").unwrap();
+        fs::write(state.join("onboarding.json"), "{\"version\":1}").unwrap();
+        fs::write(state.join("runs.json.tmp"), "[").unwrap();
+        let sentinel = fs::File::create(state.join(".runs.lock")).unwrap();
+        sentinel.lock().unwrap();
+        let found = words(&check(home.path()));
+        let pid = std::process::id();
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(
+            found[0].contains(&format!(".runs.lock: writes to `runs` wait for process {pid}")),
+            "{found:?}"
+        );
+        assert!(found[1].starts_with("cards.json: it cannot be parsed ("), "{found:?}");
+        assert!(found[2].starts_with("onboarding.json: it holds no list"), "{found:?}");
+        assert!(found[3].starts_with("runs.json.tmp: a write was cut off"), "{found:?}");
+        assert_eq!(fs::read(state.join("cards.json")).unwrap(), b"[{");
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 4);
+    }
+
+    #[test]
+    fn a_cache_open_to_others_is_a_problem() {
+        use std::os::unix::fs::PermissionsExt;
+        let cache = tempfile::tempdir().unwrap();
+        fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(check_cache(cache.path()), []);
+        fs::set_permissions(cache.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(check_cache(cache.path())[0].what.contains("open to others"));
+        assert_eq!(check_cache(&cache.path().join("none")), []);
+    }
+}

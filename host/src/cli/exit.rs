@@ -1,0 +1,61 @@
+//! [`Exit`]: how a command ended, as a number for scripts.
+
+use std::process::ExitCode;
+
+use crate::error::HostError;
+
+/// Shown under every `--help`.
+pub(super) const HELP: &str = "\
+Exit codes:
+  0  done
+  1  the operation failed, or a check found something
+  2  the command line, a setting or a parameter is wrong
+  3  there is no such operation
+  4  the machine said no: a port, a file, a permission";
+
+/// How a command ended. Each command's `--help` lists the numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done = 0,
+    /// The operation failed, or a check found something.
+    Failed = 1,
+    /// The command line, a setting or a parameter is wrong.
+    Usage = 2,
+    /// There is no such operation.
+    Unknown = 3,
+    /// The machine said no: a port, a file, a permission.
+    Machine = 4,
+}
+
+impl Exit {
+    /// The exit that belongs to an error.
+    #[must_use]
+    pub fn of(error: &HostError) -> Self {
+        match error {
+            HostError::BadRequest { .. }
+            | HostError::BadParameter { .. }
+            | HostError::Config { .. } => Self::Usage,
+            HostError::UnknownWorkspace { .. }
+            | HostError::UnknownProject { .. }
+            | HostError::UnknownOp { .. } => Self::Unknown,
+            HostError::Raised { .. }
+            | HostError::Panicked { .. }
+            | HostError::Undeclared { .. }
+            | HostError::Refused { .. }
+            | HostError::StillBuilding { .. }
+            | HostError::Overloaded { .. }
+            | HostError::Timeout { .. }
+            | HostError::Cancelled { .. } => Self::Failed,
+            HostError::Internal { .. } | HostError::PortTaken { .. } | HostError::Io { .. } => {
+                Self::Machine
+            }
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}

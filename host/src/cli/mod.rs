@@ -1,0 +1,107 @@
+//! The command line: one file for each command.
+//!
+//! A command is a struct of its arguments with a `run`; to add one, write its file and one arm of [`Command`].
+//! Options of the host stand before or after the command; what they say goes into one [`Config`].
+
+mod build;
+mod describe;
+mod doctor;
+mod exec;
+mod exit;
+mod list;
+mod new;
+mod operation;
+mod options;
+mod output;
+mod progress;
+mod serve;
+
+use std::ffi::OsString;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use self::exit::Exit;
+use self::options::{HostOptions, ServeOptions};
+use crate::config::Config;
+use crate::error::HostError;
+use crate::logging;
+
+/// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
+#[derive(Debug, Parser)]
+#[command(name = "udf-host", version, max_term_width = 100, after_help = exit::HELP)]
+#[command(propagate_version = true, disable_help_subcommand = true)]
+struct Cli {
+    #[command(flatten)]
+    host: HostOptions,
+    #[command(flatten)]
+    serve: ServeOptions,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve operations over HTTP (the same as `serve`).
+    Dev(Dev),
+    Serve(serve::Serve),
+    List(list::List),
+    Describe(describe::Describe),
+    Exec(exec::Exec),
+    New(new::New),
+    Build(build::Build),
+    Doctor(doctor::Doctor),
+}
+
+/// Serve operations over HTTP.
+#[derive(Debug, Args)]
+struct Dev {
+    #[command(subcommand)]
+    command: DevCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum DevCommand {
+    Serve(serve::Serve),
+}
+
+/// Runs the command that `arguments` (the program's name first) ask for.
+///
+/// # Errors
+/// Whatever the command could not do; [`Exit::of`] says which exit code that is.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostError> {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Also `--help` and `--version`, which go to standard output. A closed terminal has nobody to tell.
+            let _closed = error.print();
+            return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
+        }
+    };
+    let command = match cli.command {
+        Command::Dev(Dev { command: DevCommand::Serve(serve) }) => Command::Serve(serve),
+        other => other,
+    };
+    if let Command::Serve(serve) = command {
+        let options = cli.serve.or(serve.options);
+        return serve::run(Config::from_process(cli.host.settings(options))?);
+    }
+    if let Some(option) = cli.serve.first_given() {
+        return Err(HostError::BadRequest {
+            message: format!("`{option}` is an option of `serve` alone"),
+        });
+    }
+    let config = Config::from_process(cli.host.settings(ServeOptions::default()))?;
+    logging::start_command(config.log.as_deref())?;
+    match command {
+        Command::Dev(_) | Command::Serve(_) => unreachable!("both have been served above"),
+        Command::List(list) => list.run(config),
+        Command::Describe(describe) => describe.run(config),
+        Command::Exec(exec) => exec.run(config),
+        Command::New(new) => new.run(&config),
+        Command::Build(build) => build.run(config),
+        Command::Doctor(doctor) => doctor.run(config),
+    }
+}
+
+#[cfg(test)]
+mod tests;

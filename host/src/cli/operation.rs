@@ -1,0 +1,75 @@
+//! From `op`, `project.op` or `workspace.project.op` to the one operation that is meant.
+
+use std::time::Instant;
+
+use super::progress;
+use crate::Host;
+use crate::error::HostError;
+use crate::plugins::Address;
+
+/// Finds the operation among all that were discovered.
+///
+/// # Errors
+/// [`HostError::UnknownOp`] and its kin when there is none, [`HostError::BadRequest`] with the candidates when a short
+/// name fits several.
+pub(super) fn find(host: &Host, name: &str) -> Result<Address, HostError> {
+    host.catalog.wait_discovered(Instant::now() + progress::BUILD_TIME);
+    if let Some(address) = Address::parse(name) {
+        host.catalog.find(&address.workspace, &address.project, &address.op)?;
+        return Ok(address);
+    }
+    let all: Vec<Address> =
+        host.catalog.entries().iter().map(|entry| entry.address.clone()).collect();
+    choose(&all, name)
+}
+
+fn choose(all: &[Address], name: &str) -> Result<Address, HostError> {
+    let (project, op) = match name.split_once('.') {
+        Some((project, op)) => (Some(project), op),
+        None => (None, name),
+    };
+    let fits = |address: &&Address| {
+        &*address.op == op && project.is_none_or(|project| &*address.project == project)
+    };
+    let mut found = all.iter().filter(fits);
+    match (found.next(), found.next()) {
+        (Some(address), None) => Ok(address.clone()),
+        (Some(first), Some(second)) => {
+            let names: Vec<String> =
+                [first, second].into_iter().chain(found).map(|a| format!("`{a}`")).collect();
+            Err(HostError::BadRequest {
+                message: format!("`{name}` fits several operations: {}", names.join(", ")),
+            })
+        }
+        (None, _) => Err(HostError::UnknownOp {
+            workspace: "any".to_owned(),
+            project: project.unwrap_or("any").to_owned(),
+            op: op.to_owned(),
+            known: all.iter().map(ToString::to_string).collect(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_name_must_fit_one_operation() {
+        let all = ["_core.a.get", "_core.b.get", "_core.b.list", "x.b.list"]
+            .map(|name| Address::parse(name).unwrap());
+        for (name, want) in [
+            ("a.get", Ok("_core.a.get")),
+            ("get", Err("fits several operations: `_core.a.get`, `_core.b.get`")),
+            ("b.list", Err("fits several")),
+            ("b.none", Err("unknown operation `none` in project `b`")),
+            ("none", Err("unknown operation `none`")),
+        ] {
+            match (choose(&all, name), want) {
+                (Ok(found), Ok(want)) => assert_eq!(found.to_string(), want),
+                (Err(error), Err(want)) => assert!(error.to_string().contains(want), "{error}"),
+                (found, want) => panic!("{name}: {found:?}, wanted {want:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Options that say how the host runs. Each one may stand before or after the command.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::{Durability, Settings};
+
+/// Options of every command.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Host options")]
+pub(super) struct HostOptions {
+    /// A folder of operations, `<project>/<op>/` in it [repeatable; env: UDF_HOST_UDFS]
+    #[arg(long, global = true, value_name = "DIR")]
+    udfs: Vec<PathBuf>,
+    /// A folder of prebuilt operations, as `udf-host pack` writes it [repeatable]
+    #[arg(long, global = true, value_name = "DIR")]
+    plugins: Vec<PathBuf>,
+    /// Look in no other folder than those [env: UDF_HOST_ONLY]
+    #[arg(long, global = true)]
+    only: bool,
+    /// Never start cargo; what is not built cannot be called [env: UDF_HOST_NO_BUILD]
+    #[arg(long, global = true)]
+    no_build: bool,
+    /// The folder of records and transcripts [env: OPENFUSED_APP_DIR_STATE] [default: ~/.openfused/app]
+    #[arg(long, global = true, value_name = "DIR")]
+    app_dir: Option<PathBuf>,
+    /// `full`: an acknowledged write survives a power cut; `os`: a crash of the host [env: UDF_HOST_DURABILITY]
+    #[arg(long, global = true, value_name = "full|os", value_parser = durability)]
+    durability: Option<Durability>,
+    /// What a call may take, in milliseconds [default: 30000] [env: UDF_HOST_TIMEOUT_MS]
+    #[arg(long, global = true, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout_ms: Option<u64>,
+    /// Calls that may run at one time [default: 256] [env: UDF_HOST_IN_FLIGHT]
+    #[arg(long, global = true, value_name = "N")]
+    in_flight: Option<NonZeroUsize>,
+    /// Log level: off, error, warn, info, debug or trace; also directives as `info,host=debug` [env: UDF_HOST_LOG]
+    #[arg(long, global = true, value_name = "LEVEL")]
+    log: Option<String>,
+}
+
+/// Options of `serve`; also accepted before `dev serve`, since some clients can only put them there.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+#[command(next_help_heading = "Options of serve")]
+pub(super) struct ServeOptions {
+    /// The port of 127.0.0.1 (and of ::1); 0 takes a free one [default: 0] [env: UDF_HOST_PORT]
+    #[arg(long, value_name = "PORT")]
+    port: Option<u16>,
+    /// End when the process that started this one does (also when a pipe on standard input closes)
+    #[arg(long)]
+    exit_with_parent: bool,
+    /// The most bytes of a request body [default: 2097152] [env: UDF_HOST_BODY_LIMIT]
+    #[arg(long, value_name = "BYTES", alias = "body-limit")]
+    max_body: Option<usize>,
+}
+
+impl ServeOptions {
+    /// Both, where the ones of `later` win.
+    pub(super) fn or(self, later: Self) -> Self {
+        Self {
+            port: later.port.or(self.port),
+            exit_with_parent: later.exit_with_parent || self.exit_with_parent,
+            max_body: later.max_body.or(self.max_body),
+        }
+    }
+
+    /// The name of an option that was given, if one was.
+    pub(super) fn first_given(&self) -> Option<&'static str> {
+        [
+            (self.port.is_some(), "--port"),
+            (self.exit_with_parent, "--exit-with-parent"),
+            (self.max_body.is_some(), "--max-body"),
+        ]
+        .into_iter()
+        .find_map(|(given, name)| given.then_some(name))
+    }
+}
+
+impl HostOptions {
+    /// What the flags say, as the strongest source of the configuration.
+    pub(super) fn settings(self, serve: ServeOptions) -> Settings {
+        Settings {
+            udfs: self.udfs,
+            plugins: self.plugins,
+            only: self.only.then_some(true),
+            no_build: self.no_build.then_some(true),
+            app_dir: self.app_dir,
+            durability: self.durability,
+            timeout_ms: self.timeout_ms,
+            in_flight: self.in_flight,
+            log: self.log,
+            port: serve.port,
+            exit_with_parent: serve.exit_with_parent.then_some(true),
+            body_limit: serve.max_body,
+            ..Settings::default()
+        }
+    }
+}
+
+fn durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "full" => Ok(Durability::Full),
+        "os" => Ok(Durability::Os),
+        _ => Err("expected `full` or `os`".to_owned()),
+    }
+}

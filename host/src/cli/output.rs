@@ -1,0 +1,54 @@
+//! What commands print: results on standard output, and nothing else there.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::error::HostError;
+
+/// Prints one line of text. A reader that has gone away (`| head`) ends nothing.
+pub(super) fn line(text: &str) -> Result<(), HostError> {
+    let mut out = io::stdout().lock();
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(HostError::Internal {
+            message: "cannot write to standard output".to_owned(),
+            detail: error.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Prints a value as indented JSON.
+pub(super) fn json(value: &impl Serialize) -> Result<(), HostError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| HostError::Internal {
+        message: "cannot render the result".to_owned(),
+        detail: error.to_string(),
+    })?;
+    line(&text)
+}
+
+/// Prints rows in aligned columns; the last one is not padded.
+pub(super) fn table(rows: &[Vec<String>]) -> Result<(), HostError> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        rows.iter()
+            .filter_map(|row| row.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let mut text = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let pad = if column + 1 < row.len() { widths[column] } else { 0 };
+            text.push_str(&format!("{cell:pad$}  "));
+        }
+        line(text.trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! `udf-host dev serve`: answers over HTTP until it is told to end.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::options::ServeOptions;
+use super::{Exit, exit};
+use crate::config::Config;
+use crate::dispatch::runtime_threads;
+use crate::envelope::REPLY_LIMIT;
+use crate::error::HostError;
+use crate::http::{Bound, Shutdown, State, Token, bind, router, serve};
+use crate::parent::Parent;
+use crate::{Host, logging};
+
+/// How long the end waits for calls whose client is gone: a write among them is completed.
+const LAST_CALLS: Duration = Duration::from_secs(3);
+
+/// Serve operations over HTTP on this machine.
+///
+/// Prints one line to standard output, {"origin","port","token","pid"}, and nothing after it; logs go to standard
+/// error. Builds what is missing behind that line: a call waits for its own operation. SIGTERM and SIGINT end it with
+/// exit code 0 once running requests are answered; a second one ends it at once.
+#[derive(Debug, Args)]
+#[command(after_help = exit::HELP)]
+pub(super) struct Serve {
+    #[command(flatten)]
+    pub(super) options: ServeOptions,
+}
+
+#[derive(Serialize)]
+struct Handshake<'a> {
+    origin: String,
+    port: u16,
+    token: &'a str,
+    pid: u32,
+}
+
+/// Serves until a signal, or the end of the parent where that was asked for.
+pub(super) fn run(config: Config) -> Result<Exit, HostError> {
+    // First of all: the parent may end at any moment, and later its id would be another's.
+    let parent = config.exit_with_parent.then(Parent::now);
+    let _log = logging::start_serving(config.log.as_deref())?;
+    let bound = bind(config.port)?;
+    let token = Token::mint()
+        .map_err(|error| internal("there are no random numbers for a token", &error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(runtime_threads())
+        .enable_all()
+        .build()
+        .map_err(|error| internal("cannot start the runtime", &error))?;
+    let body_limit = config.body_limit;
+    let host = Host::start(config)?;
+    let state = State {
+        port: bound.port,
+        token: token.clone(),
+        body_limit,
+        reply_limit: REPLY_LIMIT,
+        host,
+    };
+    let served = runtime.block_on(serve_until_told(bound, state, parent, &token));
+    // A call that hangs cannot delay the end for longer; a file is its old or its new bytes anyway.
+    runtime.shutdown_timeout(LAST_CALLS);
+    served.map(|()| Exit::Done)
+}
+
+async fn serve_until_told(
+    bound: Bound,
+    state: State,
+    parent: Option<Parent>,
+    token: &Token,
+) -> Result<(), HostError> {
+    let shutdown = Shutdown::default();
+    // Before the handshake: whoever has read it may send a signal.
+    end_on_signals(&shutdown)?;
+    if let Some(parent) = parent {
+        let shutdown = shutdown.clone();
+        parent.watch(move |how| {
+            tracing::info!("ending: {how}");
+            shutdown.begin();
+        });
+    }
+    let (origin, port) = (bound.origin(), bound.port);
+    let line = serde_json::to_string(&Handshake {
+        origin,
+        port,
+        token: token.reveal(),
+        pid: std::process::id(),
+    })
+    .map_err(|error| internal("cannot render the handshake", &error))?;
+    // Requests that come before the first accept wait in the socket's queue.
+    say(&line);
+    logging::capture_output()?;
+    tracing::info!(port, "serving");
+    serve(bound, router(state), shutdown)
+        .await
+        .map_err(|error| internal("cannot serve", &error))?;
+    tracing::info!("ended");
+    Ok(())
+}
+
+/// The one line on standard output. Without anybody to read it the host still serves: it may have been started by hand
+/// with a fixed port, and a client that is gone is the parent watch's business.
+fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = writeln!(out, "{line}").and_then(|()| out.flush()) {
+        tracing::warn!(%error, "nobody reads standard output");
+    }
+}
+
+fn end_on_signals(shutdown: &Shutdown) -> Result<(), HostError> {
+    // A closed terminal (SIGHUP) is an end like the others.
+    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+        let mut signals = signal(kind).map_err(|error| internal("cannot take signals", &error))?;
+        let shutdown = shutdown.clone();
+        tokio::spawn(async move {
+            let mut told = false;
+            while signals.recv().await.is_some() {
+                if std::mem::replace(&mut told, true) || shutdown.has_begun() {
+                    // Whoever sends a second one does not want to wait.
+                    std::process::exit(128 + kind.as_raw_value());
+                }
+                tracing::info!("ending: signal {}", kind.as_raw_value());
+                shutdown.begin();
+            }
+        });
+    }
+    Ok(())
+}
+
+fn internal(message: &str, error: &impl ToString) -> HostError {
+    HostError::Internal { message: message.to_owned(), detail: error.to_string() }
+}

@@ -1,0 +1,411 @@
+//! The router on its sockets: accepts, watches connections, ends in good order.
+//!
+//! One [`Connection`] per socket says what phase it is in. Requests only store to it; a janitor that wakes once a
+//! second (while there is a connection at all) compares it with the limits, so that no request pays for a timer.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::Request;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Bound, Router};
+use crate::envelope;
+
+/// Connections at one time; the next one is told to come back.
+const MAX_CONNECTIONS: usize = 1024;
+/// A request line and its fields must be here this many seconds after their first byte.
+const HEAD_SECS: u32 = 15;
+/// A body, or the reader of a reply, must not pause longer than this.
+const PAUSE_SECS: u32 = 30;
+/// A kept connection without requests. Clients drop theirs after four seconds or so; pools keep them for minutes.
+const IDLE_SECS: u32 = 120;
+/// Request head in bytes: longer than any real query, shorter than an attack.
+const MAX_HEAD: usize = 64 << 10;
+const MAX_FIELDS: usize = 100;
+/// How long an ending host waits for calls that are running.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Ends [`serve`]: stops accepting, lets running requests finish, closes the rest.
+#[derive(Debug, Clone)]
+pub struct Shutdown(Arc<watch::Sender<bool>>);
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Shutdown {
+    /// Begins the end; calling it again changes nothing.
+    pub fn begin(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Whether the end has begun.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits for the begin of the end.
+    pub async fn begun(&self) {
+        // The sender lives in `self`, so the wait cannot fail.
+        let mut watching = self.0.subscribe();
+        let _ended = watching.wait_for(|begun| *begun).await;
+    }
+}
+
+/// Serves until `shutdown` begins and the requests that run then have been answered, at most ten seconds later.
+/// Idle connections do not delay the end.
+///
+/// # Errors
+/// The sockets cannot be taken up by the runtime.
+pub async fn serve(bound: Bound, router: Router, shutdown: Shutdown) -> io::Result<()> {
+    let server = Arc::new(Server::new(router));
+    let mut accepting = Vec::new();
+    for socket in bound.sockets {
+        let listener = TcpListener::from_std(socket)?;
+        accepting.push(tokio::spawn(Arc::clone(&server).accept(listener)));
+    }
+    let janitor = tokio::spawn(Arc::clone(&server).watch());
+    shutdown.begun().await;
+    for task in accepting {
+        task.abort();
+    }
+    janitor.abort();
+    server.end().await;
+    Ok(())
+}
+
+struct Server {
+    router: Router,
+    http: http1::Builder,
+    connections: Mutex<HashMap<u64, Arc<Connection>>>,
+    next: AtomicU64,
+    /// Seconds since the start, as far as the janitor has counted.
+    clock: Arc<AtomicU32>,
+    changed: Notify,
+}
+
+/// What one socket is doing.
+#[derive(Debug)]
+struct Connection {
+    phase: AtomicU8,
+    /// When the phase began, or for a body when its last bytes came; by the server's clock.
+    since: AtomicU32,
+    order: AtomicU8,
+    ordered: Notify,
+    clock: Arc<AtomicU32>,
+}
+
+/// Waiting for the first byte of a request.
+const IDLE: u8 = 0;
+/// Between the first byte of a request and the end of its head.
+const HEAD: u8 = 1;
+/// The router waits for more of the body.
+const BODY: u8 = 2;
+/// The router has the request.
+const BUSY: u8 = 3;
+/// The reply is on its way out.
+const REPLY: u8 = 4;
+
+/// Finish the request that runs, take no other.
+const FINISH: u8 = 1;
+/// Close now.
+const CLOSE: u8 = 2;
+
+impl Connection {
+    fn enter(&self, phase: u8) {
+        self.since.store(self.clock.load(Relaxed), Relaxed);
+        self.phase.store(phase, Relaxed);
+    }
+
+    fn bytes_came(&self) {
+        match self.phase.load(Relaxed) {
+            IDLE => self.enter(HEAD),
+            BODY => self.enter(BODY),
+            _ => {}
+        }
+    }
+
+    fn bytes_went(&self) {
+        if self.phase.load(Relaxed) == REPLY {
+            self.enter(REPLY);
+        }
+    }
+
+    fn all_bytes_went(&self) {
+        if self.phase.load(Relaxed) == REPLY {
+            self.enter(IDLE);
+        }
+    }
+
+    /// Whether a request is between its head and the last byte of its reply.
+    fn is_busy(&self) -> bool {
+        matches!(self.phase.load(Relaxed), BODY | BUSY | REPLY)
+    }
+
+    fn order(&self, order: u8) {
+        self.order.fetch_max(order, Relaxed);
+        self.ordered.notify_one();
+    }
+}
+
+impl Server {
+    fn new(router: Router) -> Server {
+        let mut http = http1::Builder::new();
+        // Limits in time are the janitor's.
+        http.max_buf_size(MAX_HEAD)
+            .max_headers(MAX_FIELDS)
+            .header_read_timeout(None)
+            .half_close(false);
+        Server {
+            router,
+            http,
+            connections: Mutex::default(),
+            next: AtomicU64::new(0),
+            clock: Arc::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    fn connections(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
+        let mut complained = false;
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    complained = false;
+                    Arc::clone(&self).take(stream);
+                }
+                // The peer was gone before we looked.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
+                    ) => {}
+                Err(error) => {
+                    // Out of open files, most likely: it passes, and one line is enough until it has.
+                    if !std::mem::replace(&mut complained, true) {
+                        tracing::error!(%error, "cannot accept connections");
+                    }
+                    sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+    }
+
+    fn take(self: Arc<Self>, stream: TcpStream) {
+        // A failure here only costs speed.
+        let _slower = stream.set_nodelay(true);
+        let key = self.next.fetch_add(1, Relaxed);
+        let connection = Arc::new(Connection {
+            phase: AtomicU8::new(IDLE),
+            since: AtomicU32::new(self.clock.load(Relaxed)),
+            order: AtomicU8::new(0),
+            ordered: Notify::new(),
+            clock: Arc::clone(&self.clock),
+        });
+        {
+            let mut connections = self.connections();
+            if connections.len() >= MAX_CONNECTIONS {
+                drop(connections);
+                tokio::spawn(turn_away(stream));
+                return;
+            }
+            connections.insert(key, Arc::clone(&connection));
+        }
+        self.changed.notify_one();
+        tokio::spawn(async move {
+            self.run(stream, &connection).await;
+            self.connections().remove(&key);
+            self.changed.notify_one();
+        });
+    }
+
+    async fn run(&self, stream: TcpStream, connection: &Arc<Connection>) {
+        let service = service_fn(|request: Request<Incoming>| async move {
+            connection.enter(BUSY);
+            let response =
+                self.router.handle(request.map(|inner| Upload { inner, connection })).await;
+            connection.enter(REPLY);
+            Ok::<_, Infallible>(response)
+        });
+        let io = Watched { inner: TokioIo::new(stream), connection: Arc::clone(connection) };
+        let mut serving = pin!(self.http.serve_connection(io, service));
+        loop {
+            tokio::select! {
+                // A broken connection is the peer's business; the router has logged what matters of the request.
+                _ended = serving.as_mut() => return,
+                () = connection.ordered.notified() => match connection.order.load(Relaxed) {
+                    CLOSE => return,
+                    _ => serving.as_mut().graceful_shutdown(),
+                },
+            }
+        }
+    }
+
+    /// Closes what takes too long. Sleeps for good while there is no connection.
+    async fn watch(self: Arc<Self>) {
+        let started = Instant::now();
+        loop {
+            if self.connections().is_empty() {
+                self.changed.notified().await;
+            }
+            let now = u32::try_from(started.elapsed().as_secs()).unwrap_or(u32::MAX);
+            self.clock.store(now, Relaxed);
+            for connection in self.connections().values() {
+                let waited = now.saturating_sub(connection.since.load(Relaxed));
+                match connection.phase.load(Relaxed) {
+                    IDLE if waited > IDLE_SECS => connection.order(FINISH),
+                    HEAD if waited > HEAD_SECS => connection.order(CLOSE),
+                    BODY | REPLY if waited > PAUSE_SECS => connection.order(CLOSE),
+                    _ => {}
+                }
+            }
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn end(&self) {
+        let deadline = Instant::now() + GRACE;
+        let mut first = true;
+        loop {
+            {
+                let connections = self.connections();
+                if connections.is_empty() {
+                    return;
+                }
+                for connection in connections.values() {
+                    let may_finish = connection.is_busy() && Instant::now() < deadline;
+                    // An idle connection closes at the first word; what is left then has sent half a head at most.
+                    connection.order(if first || may_finish { FINISH } else { CLOSE });
+                }
+            }
+            first = false;
+            let _either = timeout(Duration::from_millis(50), self.changed.notified()).await;
+        }
+    }
+}
+
+/// 503 to a connection too many, without ever looking at its request.
+async fn turn_away(mut stream: TcpStream) {
+    let body = envelope::render_error("overloaded: too many connections; try again in a moment");
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    let reply = [head.as_bytes(), &body].concat();
+    let _gone = timeout(Duration::from_secs(1), async {
+        stream.write_all(&reply).await?;
+        stream.shutdown().await
+    })
+    .await;
+}
+
+/// A request body, telling its [`Connection`] when the router has to wait for it.
+struct Upload<'a> {
+    inner: Incoming,
+    connection: &'a Connection,
+}
+
+impl Body for Upload<'_> {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        let phase = if polled.is_pending() { BODY } else { BUSY };
+        if self.connection.phase.load(Relaxed) != phase {
+            self.connection.enter(phase);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// The socket, telling its [`Connection`] when bytes come.
+struct Watched {
+    inner: TokioIo<TcpStream>,
+    connection: Arc<Connection>,
+}
+
+impl Read for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            self.connection.bytes_came();
+        }
+        polled
+    }
+}
+
+impl Write for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.connection.bytes_went();
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.inner).poll_flush(context);
+        if polled.is_ready() {
+            self.connection.all_bytes_went();
+        }
+        polled
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.connection.bytes_went();
+        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+    }
+}
