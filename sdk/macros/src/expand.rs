@@ -78,6 +78,7 @@ fn expand(declared: &Declared, udf: &Udf) -> TokenStream {
         None => quote! { &[] },
     };
     quote! {
+        #[allow(clippy::too_many_arguments, reason = "the parameters are the operation's interface")]
         #item
 
         /// The operation as a host loads it.

@@ -209,6 +209,3 @@ fn store_error(error: StoreError) -> UdfError {
     }
     UdfError::new(kind, message)
 }
-
-#[cfg(test)]
-mod tests;
