@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::fixture::Fixture;
+use crate::sql::engine::duckdb::{DuckDb, install};
 use crate::sql::engine::{Engine, sqlite::Sqlite};
 use crate::sql::{Addressed, Limits, Sql};
 
@@ -120,9 +121,9 @@ fn check(case: &Map<String, Value>, sql: &Sql, fixture: &Fixture) -> Option<Stri
 
 /// Runs all cases; the failures of the groups that are law, and the tally of each group.
 #[track_caller]
-fn run(engine: fn() -> Box<dyn Engine>, duckdb_at_least: usize) {
+fn run(engine: Box<dyn Engine>, duckdb_at_least: usize) {
     let limits = Limits { time: Duration::from_secs(2), ..Limits::default() };
-    let sql = Sql::new(engine(), limits);
+    let sql = Sql::new(engine, limits);
     let (mut failures, mut tally) = (Vec::new(), BTreeMap::<&str, (usize, usize)>::new());
     for case in cases() {
         let name = case["name"].as_str().expect("a text");
@@ -157,7 +158,26 @@ fn run(engine: fn() -> Box<dyn Engine>, duckdb_at_least: usize) {
     assert!(tally["duckdb"].0 >= duckdb_at_least, "the duckdb group fell to {}", tally["duckdb"].0);
 }
 
+/// The duckdb engine, if its library is there. Loud if not: the tests that need it do nothing then.
+pub(super) fn duckdb() -> Option<Box<dyn Engine>> {
+    let named = std::env::var_os("DUCKDB_LIB_DIR").map(PathBuf::from);
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let library = install::library(named.as_deref(), &cache?.join("udf-host"));
+    if !library.is_file() {
+        eprintln!("SKIPPED: libduckdb is not installed; run `udf-host sql install-duckdb` or set DUCKDB_LIB_DIR");
+        return None;
+    }
+    Some(Box::new(DuckDb::new(library, Limits::default())))
+}
+
+#[test]
+fn cases_on_duckdb() {
+    if let Some(engine) = duckdb() {
+        run(engine, 49);
+    }
+}
+
 #[test]
 fn cases_on_sqlite() {
-    run(|| Box::new(Sqlite), 0);
+    run(Box::new(Sqlite), 0);
 }
