@@ -1,5 +1,6 @@
-//! Human decisions inside workflow runs: everything the operations of `run-feedback` share, as plain data and pure functions.
+//! Human decisions inside workflow runs: what the operations of `run-feedback` share.
 //!
+//! Most of it is plain data and pure functions:
 //! - [`RunId`] names a run and is the only way to a path below the base.
 //! - [`State`] is a run's `state.json`: an ordered map that keeps what it does not know.
 //! - [`Ask`], [`Answer`], [`Update`] turn a state into the next one, or into a [`Refusal`] with its number.
@@ -7,6 +8,9 @@
 //! - [`FeedbackType`] knows default options, descriptions and the [`Action`] an answer stands for.
 //! - [`Comment`] is the byte-exact issue comment; [`parse_reply`] reads what people write under it.
 //! - [`flags`] and [`banner`] are the script command line: flags to parameters, lines for people.
+//!
+//! Three things touch the world: [`RunDir`] with its [`RunGuard`] (without which nothing of a run can be written) and
+//! [`Runs`] are the files, [`CommentPoster`] the issue tracker, [`Surroundings`] and [`Environment`] machine and user.
 //!
 //! Section numbers in the docs are those of the run-feedback contract.
 
@@ -21,11 +25,17 @@ mod identity;
 mod json;
 mod new_run;
 mod operation;
+mod outcome;
 mod params;
+mod poster;
+mod process;
 mod query;
 mod reply;
+mod run_dir;
 mod run_id;
+mod runs;
 mod state;
+mod surroundings;
 mod types;
 mod update;
 
@@ -40,10 +50,18 @@ pub use event::{
 pub use identity::{Identity, IdentitySource, Surroundings, identify, local_user};
 pub use new_run::{Environment, NewRun, NewRunParams};
 pub use operation::{Family, Operation};
+pub use outcome::{Stop, answer};
 pub use params::JsonParam;
+pub use poster::{
+    CommandPoster, CommentPoster, NoPoster, POST_LIMIT, POSTER_VARIABLE, PostError, Posted,
+    chosen_poster,
+};
 pub use query::{Filter, PHASES, PendingRow, RunRow, pending_order, resume_context, run_order};
 pub use reply::{Reply, parse_reply};
+pub use run_dir::{RunDir, RunGuard};
 pub use run_id::{DEFAULT_BASE, RunId, RunPaths, owner_of_remote, sanitise_segment, uuid_v4};
+pub use runs::Runs;
 pub use state::{ResumePoint, State, document};
+pub use surroundings::{directory_name, origin_url, process_user};
 pub use types::{Action, FeedbackType, description};
 pub use update::{Update, UpdateParams};

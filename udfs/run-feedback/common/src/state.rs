@@ -36,7 +36,7 @@ impl ResumePoint {
 }
 
 /// The current state of a run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct State(Map<String, Value>);
 
 impl State {
