@@ -56,7 +56,7 @@ const MAX_APPS: usize = 64;
 impl Store {
     /// A store on the local file system.
     pub fn open(options: StoreOptions) -> Self {
-        Self::with_backend(Arc::new(FileBackend), options)
+        Self::with_backend(Arc::new(FileBackend::default()), options)
     }
 
     /// A store on another disk.

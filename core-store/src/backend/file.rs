@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
@@ -19,7 +21,25 @@ const MAX_LINKS: usize = 40;
 
 /// The local file system.
 #[derive(Debug, Default)]
-pub struct FileBackend;
+pub struct FileBackend {
+    closer: OnceLock<Option<SyncSender<File>>>,
+}
+
+impl FileBackend {
+    /// Lets go of a file that has just lost its name. Freeing the blocks of a large one takes
+    /// longer than all the rest of a commit but its syncs, and nobody needs to wait for it.
+    fn close_later(&self, file: File) {
+        let closer = self.closer.get_or_init(|| {
+            let (sender, files) = std::sync::mpsc::sync_channel::<File>(4);
+            let thread = std::thread::Builder::new().name("store-closer".to_owned());
+            thread.spawn(move || files.into_iter().for_each(drop)).ok().map(|_| sender)
+        });
+        if let Some(closer) = closer {
+            // When it lags behind, the file is closed here, with the error that carries it.
+            drop(closer.try_send(file));
+        }
+    }
+}
 
 impl Stamp {
     fn of(meta: &fs::Metadata) -> Self {
@@ -119,7 +139,14 @@ impl Backend for FileBackend {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        fs::rename(from, to)
+        // Held open without access to its content, so that its end is not part of the rename.
+        let path_only = (OFlags::PATH | OFlags::NOFOLLOW).bits() as i32;
+        let replaced = OpenOptions::new().read(true).custom_flags(path_only).open(to).ok();
+        fs::rename(from, to)?;
+        if let Some(replaced) = replaced {
+            self.close_later(replaced);
+        }
+        Ok(())
     }
 
     fn rename_new(&self, from: &Path, to: &Path) -> io::Result<bool> {
