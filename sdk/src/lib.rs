@@ -7,6 +7,7 @@
 //!   understand passes through it unchanged.
 //! - [`Reply`] and [`UdfError`] are what it answers; [`Page`] cuts a list to what was asked for.
 //! - [`text`] has the text forms that contracts fix.
+//! - [`workflow`] is the engine behind produce-and-verify work: pure, without I/O.
 //! - `testing::TestHost` (feature `testing`) runs it in a unit test; `host` (feature `store`) is
 //!   what a host needs to serve it.
 //!
@@ -50,6 +51,7 @@ mod time;
 mod transaction;
 mod udf;
 pub mod wire;
+pub mod workflow;
 
 pub use collection::{Collection, CollectionState};
 pub use context::Context;

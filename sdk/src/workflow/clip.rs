@@ -21,7 +21,11 @@ pub(crate) fn tail(text: &str, chars: usize) -> &str {
 
 /// One line: what follows a line break would otherwise start a line of its own.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split(['\n', '\r']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    text.split(['\n', '\r'])
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]

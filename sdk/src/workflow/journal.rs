@@ -41,7 +41,8 @@ impl JournalLine {
     /// The line as data, without its time.
     pub fn to_value(&self) -> Value {
         let fields = self.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        let map: Map<_, _> = [("event".to_owned(), Value::from(self.event))].into_iter().chain(fields).collect();
+        let map: Map<_, _> =
+            [("event".to_owned(), Value::from(self.event))].into_iter().chain(fields).collect();
         Value::Object(map)
     }
 
@@ -98,7 +99,10 @@ mod tests {
 
     fn lines() -> Vec<JournalLine> {
         vec![
-            JournalLine::new("work_outcome").with("ok", false).with("step", "a \"b\"\n").with("rounds", 2),
+            JournalLine::new("work_outcome")
+                .with("ok", false)
+                .with("step", "a \"b\"\n")
+                .with("rounds", 2),
             JournalLine::interrupted("check"),
             JournalLine::new("state_reset"),
         ]

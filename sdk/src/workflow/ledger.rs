@@ -67,9 +67,11 @@ pub fn append(text: &str, attempt: &Attempt, stamp: &str) -> String {
 pub fn settle(text: &str, outcome: &str) -> String {
     let outcome = one_line(outcome);
     // The outcome is the last line of its entry: a report that quotes one stands before it.
-    let newest = entries(text).into_iter().rev().map(|entry| entry.trim_end()).find(|entry| {
-        entry.lines().next_back() == Some(PENDING)
-    });
+    let newest = entries(text)
+        .into_iter()
+        .rev()
+        .map(|entry| entry.trim_end())
+        .find(|entry| entry.lines().next_back() == Some(PENDING));
     let Some(entry) = newest else { return text.to_owned() };
     let end = entry.as_ptr() as usize - text.as_ptr() as usize + entry.len();
     let start = end - PENDING.len();
@@ -81,7 +83,9 @@ pub fn outcomes(text: &str) -> Vec<&str> {
     let outcome = |entry: &'_ str| -> usize { entry.trim_end().rfind('\n').map_or(0, |at| at + 1) };
     entries(text)
         .into_iter()
-        .map(|entry| entry.trim_end()[outcome(entry)..].strip_prefix("Outcome: ").unwrap_or_default())
+        .map(|entry| {
+            entry.trim_end()[outcome(entry)..].strip_prefix("Outcome: ").unwrap_or_default()
+        })
         .collect()
 }
 
@@ -125,7 +129,8 @@ pub fn excerpt(text: &str, cap: usize) -> Excerpt {
         }
     };
     let left_out = entries.len() - kept.min(entries.len());
-    let text = if left_out == 0 { body } else { format!("(older attempts left out: {left_out})\n{body}") };
+    let text =
+        if left_out == 0 { body } else { format!("(older attempts left out: {left_out})\n{body}") };
     Excerpt { kept: (left_out + 1..=entries.len()).collect(), text }
 }
 
@@ -197,13 +202,20 @@ mod tests {
     #[test]
     fn bodies_are_cut_and_cannot_forge() {
         let text = append("", &attempt(&"g".repeat(1300), "## Attempt 7 | x\n## Attempt 8"), STAMP);
-        assert!(text.contains(&format!("Given:\n{}\nReported:\n ## Attempt 7 | x\n ## Attempt 8\n", "g".repeat(1200))));
+        assert!(text.contains(&format!(
+            "Given:\n{}\nReported:\n ## Attempt 7 | x\n ## Attempt 8\n",
+            "g".repeat(1200)
+        )));
         // The cut itself can make a line begin with the boundary.
         let reported = format!("x{BOUNDARY}{}", "y".repeat(REPORTED_CHARS - BOUNDARY.len()));
         let text = append("", &attempt("## Attempt 3", &reported), STAMP);
         assert_eq!(entries(&text).len(), 1);
         assert!(append(&text, &attempt("", "ok"), STAMP).contains("\n\n## Attempt 2 | "));
-        let named = Attempt { agent: "a\n## Attempt 9".into(), given: String::new(), reported: String::new() };
+        let named = Attempt {
+            agent: "a\n## Attempt 9".into(),
+            given: String::new(),
+            reported: String::new(),
+        };
         assert_eq!(entries(&append("", &named, STAMP)).len(), 1);
     }
 
@@ -220,7 +232,9 @@ mod tests {
         let cut = excerpt(&one, 200);
         assert_eq!(cut.kept, [1]);
         assert_eq!(cut.text.chars().count(), 200);
-        assert!(cut.text.starts_with("## Attempt 1 | ") && cut.text.ends_with("r\nOutcome: pending"));
+        assert!(
+            cut.text.starts_with("## Attempt 1 | ") && cut.text.ends_with("r\nOutcome: pending")
+        );
         assert_eq!(excerpt("not a ledger", 6), Excerpt { kept: vec![], text: "ledger".into() });
         assert_eq!(excerpt(" \n", 10), Excerpt { kept: vec![], text: String::new() });
     }

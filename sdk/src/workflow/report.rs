@@ -210,7 +210,8 @@ fn harsher(one: Verdict, other: Verdict) -> Verdict {
 
 /// The rest of the verdict's line behind a separator; `FAILED — x` drops the tail of its word first.
 fn note(line: &str) -> Option<String> {
-    let rest = line.trim_start_matches(char::is_alphabetic).trim_start_matches(is_blank_or_emphasis);
+    let rest =
+        line.trim_start_matches(char::is_alphabetic).trim_start_matches(is_blank_or_emphasis);
     let rest = rest.strip_prefix(is_separator)?;
     let rest = rest.trim_start_matches(|c| is_separator(c) || is_blank(c)).trim();
     (!rest.is_empty()).then(|| head(rest, NOTE_CHARS).to_owned())
@@ -222,8 +223,9 @@ fn feature_section(text: &str) -> &str {
     for line in text.split_inclusive('\n') {
         let body = line.trim_start();
         for heading in ["FAILURES", "BLOCKED BY"] {
-            let is_heading = body.get(..heading.len()).is_some_and(|h| h.eq_ignore_ascii_case(heading))
-                && ends_word(&body[heading.len()..]);
+            let is_heading =
+                body.get(..heading.len()).is_some_and(|h| h.eq_ignore_ascii_case(heading))
+                    && ends_word(&body[heading.len()..]);
             if is_heading {
                 return &text[..start];
             }
@@ -277,9 +279,11 @@ fn bullet_body(line: &str) -> Option<&str> {
 fn name_before<'a>(body: &'a str, words: &[&str], longest: usize) -> Option<&'a str> {
     for (at, separator) in body.char_indices().filter(|(_, c)| is_separator(*c)) {
         let after = body[at + separator.len_utf8()..].trim_start_matches(is_blank_or_emphasis);
-        let declares = words
-            .iter()
-            .any(|word| after.strip_prefix(word).is_some_and(|rest| ends_word(rest.trim_start_matches(is_emphasis))));
+        let declares = words.iter().any(|word| {
+            after
+                .strip_prefix(word)
+                .is_some_and(|rest| ends_word(rest.trim_start_matches(is_emphasis)))
+        });
         if declares {
             let name = body[..at].trim();
             return (name.chars().count() <= longest).then_some(name);
@@ -316,7 +320,10 @@ fn is_blank_or_emphasis(c: char) -> bool {
 /// Position of an upper-case ASCII word in any case, at or after `from`.
 fn find_ignoring_case(text: &str, word: &str, from: usize) -> Option<usize> {
     let word = word.as_bytes();
-    text.as_bytes()[from..].windows(word.len()).position(|part| part.eq_ignore_ascii_case(word)).map(|at| from + at)
+    text.as_bytes()[from..]
+        .windows(word.len())
+        .position(|part| part.eq_ignore_ascii_case(word))
+        .map(|at| from + at)
 }
 
 #[cfg(test)]

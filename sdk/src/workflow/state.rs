@@ -10,7 +10,8 @@ use super::clip::head;
 use super::moment::Moment;
 
 /// Check failure when a checker said FAIL and named nothing; a note follows it behind `: `.
-pub const FALLBACK_FAILURE: &str = "The check found that the result does not meet the request, without naming a single point";
+pub const FALLBACK_FAILURE: &str =
+    "The check found that the result does not meet the request, without naming a single point";
 
 const SELF_VERIFY_FAILED: &str = "The check could not be carried out: it failed every time. Verify the result yourself, by any means that works: confirm that every requirement is met and repair what is not.";
 const SELF_VERIFY_TIMEOUT: &str = "The check could not be carried out: it ran out of time. Verify the result yourself, by any means that works: confirm that every requirement is met and repair what is not.";
@@ -169,6 +170,11 @@ impl WorkState {
         }
     }
 
+    /// Whether the work is held by a pause or a gate; only a message or a real outcome ends that.
+    pub fn is_held(&self) -> bool {
+        !self.verified && (self.infra_blocked || self.awaiting_user_decision)
+    }
+
     /// The round in labels and traces: the first one is 1.
     pub fn round(&self) -> u32 {
         self.rounds.saturating_add(1)
@@ -201,7 +207,7 @@ impl WorkState {
     /// All fields back to their defaults; what the engine does not know stays.
     pub(crate) fn reset(&mut self) {
         let layout = std::mem::take(&mut self.layout);
-        *self = Self { layout, ..Self::default() };
+        *self = Self { schema: self.schema, layout, ..Self::default() };
     }
 }
 

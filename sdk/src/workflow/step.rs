@@ -113,13 +113,17 @@ impl std::fmt::Display for StepError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotAnObject => f.write_str("a step is null or an object"),
-            Self::UnknownKind(kind) => write!(f, "unknown step kind `{kind}`; use actions, llm, wait or end"),
+            Self::UnknownKind(kind) => {
+                write!(f, "unknown step kind `{kind}`; use actions, llm, wait or end")
+            }
             Self::NoActions => f.write_str("`actions` needs a non-empty list"),
             Self::NamelessAction(at) => write!(f, "action {at} has no `action_name`"),
             Self::BadParameters(at) => write!(f, "`parameters` of action {at} are not a map"),
             Self::BlankPrompt => f.write_str("`prompt` is blank"),
             Self::BadAllowedActions => f.write_str("`allowed_actions` is not a list of names"),
-            Self::BadStatus(status) => write!(f, "unknown end status `{status}`; use complete or abort"),
+            Self::BadStatus(status) => {
+                write!(f, "unknown end status `{status}`; use complete or abort")
+            }
         }
     }
 }
@@ -245,7 +249,8 @@ fn bound(map: &Map<String, Value>) -> Result<Option<Vec<String>>, StepError> {
         None | Some(Value::Null) => return Ok(None),
         Some(names) => names.as_array().ok_or(StepError::BadAllowedActions)?,
     };
-    let name = |value: &Value| value.as_str().map(str::to_owned).ok_or(StepError::BadAllowedActions);
+    let name =
+        |value: &Value| value.as_str().map(str::to_owned).ok_or(StepError::BadAllowedActions);
     names.iter().map(name).collect::<Result<Vec<_>, _>>().map(Some)
 }
 
@@ -318,13 +323,25 @@ mod tests {
             (json!({"kind": "actions"}), StepError::NoActions),
             (json!({"kind": "actions", "actions": []}), StepError::NoActions),
             (json!({"kind": "actions", "actions": {"action_name": "a"}}), StepError::NoActions),
-            (json!({"kind": "actions", "actions": [{"action_name": "a"}, {"action_name": ""}]}), StepError::NamelessAction(1)),
+            (
+                json!({"kind": "actions", "actions": [{"action_name": "a"}, {"action_name": ""}]}),
+                StepError::NamelessAction(1),
+            ),
             (json!({"kind": "actions", "actions": ["a"]}), StepError::NamelessAction(0)),
-            (json!({"kind": "actions", "actions": [{"action_name": "a", "parameters": [1]}]}), StepError::BadParameters(0)),
+            (
+                json!({"kind": "actions", "actions": [{"action_name": "a", "parameters": [1]}]}),
+                StepError::BadParameters(0),
+            ),
             (json!({"kind": "llm"}), StepError::BlankPrompt),
             (json!({"kind": "llm", "prompt": " \n"}), StepError::BlankPrompt),
-            (json!({"kind": "llm", "prompt": "p", "allowed_actions": "send_message"}), StepError::BadAllowedActions),
-            (json!({"kind": "llm", "prompt": "p", "allowed_actions": [1]}), StepError::BadAllowedActions),
+            (
+                json!({"kind": "llm", "prompt": "p", "allowed_actions": "send_message"}),
+                StepError::BadAllowedActions,
+            ),
+            (
+                json!({"kind": "llm", "prompt": "p", "allowed_actions": [1]}),
+                StepError::BadAllowedActions,
+            ),
             (json!({"kind": "end", "status": "done"}), StepError::BadStatus("done".into())),
             (json!({"kind": "end", "status": 1}), StepError::BadStatus("1".into())),
         ] {

@@ -3,7 +3,13 @@ use proptest::prelude::*;
 use super::*;
 
 #[track_caller]
-fn check(report: &str, kind: ReportKind, verdict: Option<Verdict>, failures: &[&str], passed: &[&str]) {
+fn check(
+    report: &str,
+    kind: ReportKind,
+    verdict: Option<Verdict>,
+    failures: &[&str],
+    passed: &[&str],
+) {
     let read = parse(Some(report));
     assert_eq!((read.kind, read.verdict), (kind, verdict), "{report:?}");
     assert_eq!(read.failures, failures, "{report:?}");
@@ -59,7 +65,13 @@ fn the_harshest_verdict_wins() {
 fn the_section_ends_at_the_explanations() {
     check("VERDICT: PASS\n  failures:\n- A — FAIL", ReportKind::Pass, PASS, &[], &[]);
     check("VERDICT: PASS\nBlocked by\n- A — FAIL", ReportKind::Pass, PASS, &[], &[]);
-    check("VERDICT: PASS\nThe FAILURES follow\n- A — FAIL", ReportKind::Defects, FAIL, &["- A — FAIL"], &[]);
+    check(
+        "VERDICT: PASS\nThe FAILURES follow\n- A — FAIL",
+        ReportKind::Defects,
+        FAIL,
+        &["- A — FAIL"],
+        &[],
+    );
     check("VERDICT: FAIL\nFAILURES:\n- A — NOT REACHED", ReportKind::Defects, FAIL, &[], &[]);
     check("VERDICT: FAIL\nsome were not reached", ReportKind::Incomplete, FAIL, &[], &[]);
 }
@@ -71,9 +83,21 @@ fn declared_lines() {
     check("VERDICT: FAIL\n-A — FAIL\n1. B — FAIL\nC — FAIL", ReportKind::Defects, FAIL, &[], &[]);
     check("VERDICT: FAIL\n•\tA:FAILS now ", ReportKind::Defects, FAIL, &["•\tA:FAILS now"], &[]);
     check("VERDICT: FAIL\n- A — FAILURE\n- B — FAILING", ReportKind::Defects, FAIL, &[], &[]);
-    check("VERDICT: FAIL\n- A — _FAIL_ — dead", ReportKind::Defects, FAIL, &["- A — _FAIL_ — dead"], &[]);
+    check(
+        "VERDICT: FAIL\n- A — _FAIL_ — dead",
+        ReportKind::Defects,
+        FAIL,
+        &["- A — _FAIL_ — dead"],
+        &[],
+    );
     check("VERDICT: FAIL\n- A — FAIL_FAST", ReportKind::Defects, FAIL, &[], &[]);
-    check("VERDICT: FAIL\n- A — PASS — but B: FAIL", ReportKind::Defects, FAIL, &["- A — PASS — but B: FAIL"], &[]);
+    check(
+        "VERDICT: FAIL\n- A — PASS — but B: FAIL",
+        ReportKind::Defects,
+        FAIL,
+        &["- A — PASS — but B: FAIL"],
+        &[],
+    );
     check(
         "VERDICT: FAIL\n- Log-in form - PASSED\n- Login: PASSWORD field — PASSES\n- **C** — **PASS**",
         ReportKind::Defects,
@@ -86,14 +110,26 @@ fn declared_lines() {
     let (long, longer) = ("n".repeat(120), "n".repeat(121));
     let report = format!("VERDICT: FAIL\n- {long} — PASS\n- {longer} — PASS");
     check(&report, ReportKind::Defects, FAIL, &[], &[&long]);
-    check("VERDICT: FAIL\n- Verdicts page — FAIL", ReportKind::Defects, FAIL, &["- Verdicts page — FAIL"], &[]);
+    check(
+        "VERDICT: FAIL\n- Verdicts page — FAIL",
+        ReportKind::Defects,
+        FAIL,
+        &["- Verdicts page — FAIL"],
+        &[],
+    );
     check("- The Verdict so far — PASS\nVERDICT: FAIL", ReportKind::Defects, FAIL, &[], &[]);
 }
 
 #[test]
 fn tool_trouble_is_no_defect() {
     check("VERDICT: PASS\n- A — FAIL — browser tool gone", ReportKind::Blocked, BLOCKED, &[], &[]);
-    check("VERDICT: FAIL\n- A — PASS\n- B — NOT REACHED\nthe Browser Tool died", ReportKind::Blocked, BLOCKED, &[], &[]);
+    check(
+        "VERDICT: FAIL\n- A — PASS\n- B — NOT REACHED\nthe Browser Tool died",
+        ReportKind::Blocked,
+        BLOCKED,
+        &[],
+        &[],
+    );
     check(
         "VERDICT: FAIL\n- A — FAIL — dead\nBLOCKED BY: Could Not Launch a browser",
         ReportKind::Defects,
@@ -101,10 +137,25 @@ fn tool_trouble_is_no_defect() {
         &["- A — FAIL — dead"],
         &[],
     );
-    check("VERDICT: BLOCKED\n- A — FAIL — dead\nbrowser mcp", ReportKind::Blocked, BLOCKED, &[], &[]);
-    check("VERDICT: BLOCKED\n- A — PASS\n- B — FAIL", ReportKind::Defects, FAIL, &["- B — FAIL"], &["A"]);
+    check(
+        "VERDICT: BLOCKED\n- A — FAIL — dead\nbrowser mcp",
+        ReportKind::Blocked,
+        BLOCKED,
+        &[],
+        &[],
+    );
+    check(
+        "VERDICT: BLOCKED\n- A — PASS\n- B — FAIL",
+        ReportKind::Defects,
+        FAIL,
+        &["- B — FAIL"],
+        &["A"],
+    );
     check("VERDICT: BLOCKED\n- A — PASS", ReportKind::Blocked, BLOCKED, &[], &[]);
-    let other = parse_with(Some("VERDICT: FAIL\n- A — FAIL — search index offline"), &["search index offline"]);
+    let other = parse_with(
+        Some("VERDICT: FAIL\n- A — FAIL — search index offline"),
+        &["search index offline"],
+    );
     assert_eq!(other.kind, ReportKind::Blocked);
 }
 
@@ -131,7 +182,13 @@ fn notes() {
 
 #[test]
 fn line_ends_do_not_matter() {
-    check("VERDICT: FAIL\r- A — FAIL\r\n- B — PASS", ReportKind::Defects, FAIL, &["- A — FAIL"], &["B"]);
+    check(
+        "VERDICT: FAIL\r- A — FAIL\r\n- B — PASS",
+        ReportKind::Defects,
+        FAIL,
+        &["- A — FAIL"],
+        &["B"],
+    );
 }
 
 /// Pieces from which contradictory and ordinary reports alike are put together.

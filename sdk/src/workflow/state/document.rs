@@ -131,7 +131,11 @@ impl WorkState {
         };
         let present = |key: &str| entries.iter().any(|(name, _)| name == key);
         let renamed = |key: &str| {
-            class.legacy_keys.iter().find(|(old, new)| *old == key && !present(new)).map(|(_, new)| *new)
+            class
+                .legacy_keys
+                .iter()
+                .find(|(old, new)| *old == key && !present(new))
+                .map(|(_, new)| *new)
         };
         for (name, raw) in &entries {
             let key = renamed(name).unwrap_or(name);
@@ -185,12 +189,15 @@ impl WorkState {
         let mut map = Map::new();
         for (field, key) in &FIELDS[1..] {
             let value = match self.view(*field) {
-                View::Flag(false) | View::Count(0) | View::List([]) | View::Result(None) => continue,
+                View::Flag(false) | View::Count(0) | View::List([]) | View::Result(None) => {
+                    continue;
+                }
                 View::Flag(flag) => Value::from(flag),
                 View::Count(count) => Value::from(count),
                 View::List(list) => Value::from(list),
                 View::Result(Some(result)) => {
-                    let mut result: Value = serde_json::from_str(result.raw.get()).unwrap_or_default();
+                    let mut result: Value =
+                        serde_json::from_str(result.raw.get()).unwrap_or_default();
                     if let Some(fields) = result.as_object_mut() {
                         fields.shift_remove("at");
                     }

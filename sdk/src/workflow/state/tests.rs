@@ -3,7 +3,8 @@ use serde_json::json;
 
 use super::*;
 
-const BUILD: StateClass = StateClass { file_name: "build_state.json", legacy_keys: StateClass::BUILD_KEYS };
+const BUILD: StateClass =
+    StateClass { file_name: "build_state.json", legacy_keys: StateClass::BUILD_KEYS };
 
 fn load(text: &str) -> Loaded {
     WorkState::load(Some(text.as_bytes()), &BUILD)
@@ -34,16 +35,24 @@ fn unknown_keys_stay_where_and_how_they_were() {
     assert_eq!(load(&saved).state.to_text(), saved);
     state.reset();
     assert_eq!(state.rounds, 0);
-    assert!(state.to_text().starts_with("{\n  \"later\": [1.0,"), "an adoption keeps what it does not know");
+    assert!(
+        state.to_text().starts_with("{\n  \"later\": [1.0,"),
+        "an adoption keeps what it does not know"
+    );
 }
 
 #[test]
 fn a_last_result_from_disk_keeps_its_bytes() {
     let text = "{\"last_result\":{\"step\":\"build\",\"at\":1.50,\"errors\":[\"e\"],\"host\":7}}";
     let state = load(text).state;
-    assert!(state.to_text().contains("{\"step\":\"build\",\"at\":1.50,\"errors\":[\"e\"],\"host\":7}"));
+    assert!(
+        state.to_text().contains("{\"step\":\"build\",\"at\":1.50,\"errors\":[\"e\"],\"host\":7}")
+    );
     let result = state.last_result.unwrap();
-    assert_eq!((result.step(), result.errors(), result.is_failure()), ("build", &["e".to_owned()][..], true));
+    assert_eq!(
+        (result.step(), result.errors(), result.is_failure()),
+        ("build", &["e".to_owned()][..], true)
+    );
 }
 
 #[test]
@@ -111,7 +120,18 @@ fn a_wrong_type_costs_that_field_only() {
 
 #[test]
 fn what_is_no_object_is_corrupt() {
-    for text in ["", " ", "null", "[]", "\"{}\"", "{\"rounds\":1", "{\"rounds\":1}x", "{\"rounds\":NaN}", "\u{feff}{}", "{'a':1}"] {
+    for text in [
+        "",
+        " ",
+        "null",
+        "[]",
+        "\"{}\"",
+        "{\"rounds\":1",
+        "{\"rounds\":1}x",
+        "{\"rounds\":NaN}",
+        "\u{feff}{}",
+        "{'a':1}",
+    ] {
         let loaded = load(text);
         assert!(loaded.corrupt, "{text:?}");
         assert!(loaded.state.digest().is_empty());
