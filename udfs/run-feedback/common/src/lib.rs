@@ -56,7 +56,10 @@ pub use poster::{
     CommandPoster, CommentPoster, NoPoster, POST_LIMIT, POSTER_VARIABLE, PostError, Posted,
     chosen_poster,
 };
-pub use query::{Filter, PHASES, PendingRow, RunRow, pending_order, resume_context, run_order};
+pub use query::{
+    Filter, PENDING_COLUMNS, PHASES, PendingRow, RUN_COLUMNS, RunRow, pending_order,
+    resume_context, run_order,
+};
 pub use reply::{Reply, parse_reply};
 pub use run_dir::{RunDir, RunGuard};
 pub use run_id::{DEFAULT_BASE, RunId, RunPaths, owner_of_remote, sanitise_segment, uuid_v4};

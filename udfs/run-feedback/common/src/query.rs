@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use sdk::Column;
 use serde_json::{Value, json};
 
 use crate::codes::{Code, Refusal};
@@ -11,6 +12,31 @@ use crate::state::State;
 
 /// The phases of a run, in order.
 pub const PHASES: [&str; 5] = ["frame", "architect", "build", "evaluate", "release"];
+
+/// Columns of the rows of `list_runs`, for SQL.
+pub static RUN_COLUMNS: &[Column] = &[
+    Column::text("run_id"),
+    Column::text("work_id"),
+    Column::text("status"),
+    Column::text("created_at"),
+    Column::text("updated_at"),
+    Column::text("completed_at"),
+    Column::text("current_phase"),
+];
+
+/// Columns of the rows of `list_pending`, for SQL.
+pub static PENDING_COLUMNS: &[Column] = &[
+    Column::text("run_id"),
+    Column::text("work_id"),
+    Column::text("phase"),
+    Column::text("step"),
+    Column::text("request_id"),
+    Column::text("type"),
+    Column::text("prompt"),
+    Column::json("options"),
+    Column::text("requested_at"),
+    Column::text("comment_url"),
+];
 
 /// Which runs are wanted; empty texts want all.
 #[derive(Debug, Clone, Copy, Default)]

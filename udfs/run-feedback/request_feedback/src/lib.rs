@@ -1,0 +1,173 @@
+//! `request_feedback`: asks a person and leaves the run waiting. Contract and examples: `spec.md`.
+
+use std::time::Duration;
+
+use run_feedback_common::{
+    Ask, AskParams, Code, Comment, JsonParam, Operation, POST_LIMIT, Refusal, RunDir, State, Stop,
+    Update, Warning, answer, chosen_poster, notifications, request_id,
+};
+use sdk::prelude::*;
+
+/// Asks a person: event and state first, then the issue comment; the run waits from then on.
+#[udf(folders, net)]
+fn request_feedback(
+    ctx: &Context,
+    /// The run, `org/project/uuid`.
+    #[arg(default)]
+    run_id: &str,
+    /// Phase that asks; the run goes on in it.
+    #[arg(default)]
+    phase: &str,
+    /// Step that asks; the run goes on at it.
+    #[arg(default)]
+    step: &str,
+    /// `approval`, `confirmation`, `selection`, `clarification`, `review` or `error_resolution`.
+    #[arg(default)]
+    feedback_type: &str,
+    /// The question.
+    #[arg(default)]
+    prompt: &str,
+    /// What may be answered: a list of texts; empty = those of the type.
+    #[arg(default)]
+    options: JsonParam,
+    /// What the person should know: an object, of which `summary` and `artifact_path` are shown.
+    #[arg(default)]
+    context: JsonParam,
+    /// Place of the step, a decimal integer; absent = null.
+    #[arg(default)]
+    step_index: &str,
+    /// The issue; empty = that of the state.
+    #[arg(default)]
+    work_id: &str,
+    /// Whether to post a comment on the issue; absent = if `work_id` is given.
+    post_to_issue: Option<bool>,
+    /// Whether the caller shows the question to the person at this machine.
+    #[arg(default = true)]
+    cli_prompt: bool,
+    /// Whether an open request is replaced instead of refused.
+    #[arg(default)]
+    replace: bool,
+    /// Where runs live, relative to the host's working directory.
+    #[arg(default = ".fractary/plugins/faber/runs")]
+    base_path: &str,
+) -> Result<Reply, UdfError> {
+    let params = AskParams {
+        run_id,
+        phase,
+        step,
+        feedback_type,
+        prompt,
+        options: &options.0,
+        context: &context.0,
+        step_index,
+        work_id,
+        post_to_issue,
+        cli_prompt,
+        replace,
+    };
+    answer(Operation::RequestFeedback, None, request(ctx, &params, base_path))
+}
+
+fn request(ctx: &Context, params: &AskParams<'_>, base_path: &str) -> Result<Value, Stop> {
+    let ask = params.check()?;
+    let dir = RunDir::open(ctx, base_path, &ask.run_id)?;
+    let (id, state) = open_request(ctx, &ask, &dir)?;
+    // From here on the request stands, whatever else goes wrong, and no lock is held.
+    let mut warnings = Vec::new();
+    let mut url = None;
+    if ask.post {
+        match post(ctx, &ask, &id, &state) {
+            Ok(posted) => url = Some(posted),
+            Err(message) => warnings.push(Warning { code: Code::IssueCommentFailed, message }),
+        }
+    }
+    if ask.cli || url.is_some() {
+        match mark_notified(ctx, &dir, &id, ask.cli, url.clone()) {
+            // Answered or replaced meanwhile: the flags went with the request.
+            Ok(()) => {}
+            Err(Stop::Refused(refusal)) if refusal.code == Code::RequestIdMismatch => {}
+            Err(Stop::Refused(refusal)) => {
+                warnings.push(Warning { code: Code::StateUpdateFailed, message: refusal.message });
+            }
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(ask.reply(&id, &notifications(ask.cli, url.as_deref(), url.is_some()), &warnings))
+}
+
+/// Event and state, under the lock; gives the id and the state as it is now.
+fn open_request(ctx: &Context, ask: &Ask, dir: &RunDir<'_>) -> Result<(String, State), Stop> {
+    dir.check_state_exists()?;
+    let mut guard = dir.lock()?;
+    let mut state = guard.state()?;
+    let superseded = ask.admit(&state)?;
+    let now = ctx.now();
+    let id = (0..MOST_DRAWS)
+        .map(|_| request_id(&now, ctx.random()))
+        .find(|id| !state.knows_request(id))
+        .ok_or_else(|| {
+            Refusal::new(Code::StateUpdateFailed, "found no request id that this run has not used")
+        })?;
+    let (event_id, _) =
+        guard.write_event(&ask.event(&id, superseded.as_deref()), Some(&state), &now)?;
+    ask.apply(&mut state, &id, event_id, &now);
+    guard.write_state(&state)?;
+    Ok((id, state))
+}
+
+/// A run would have to ask thousands of questions a day before two draws clash.
+const MOST_DRAWS: usize = 100;
+
+/// Posts the comment; gives its address, or why it is not there.
+fn post(ctx: &Context, ask: &Ask, id: &str, state: &State) -> Result<String, String> {
+    let of_state = state.value("work_id");
+    let issue = match (&*ask.work_id, &of_state) {
+        ("", Value::String(issue)) => issue.clone(),
+        ("", Value::Number(issue)) => issue.to_string(),
+        (issue, _) => issue.to_owned(),
+    };
+    if issue.is_empty() {
+        return Err(
+            "no work_id was given and the run has none: the question was not posted".to_owned()
+        );
+    }
+    let options: Vec<Value> = ask.options.iter().map(|option| option.as_str().into()).collect();
+    let comment = Comment {
+        run_id: &ask.run_id,
+        request_id: id,
+        kind: ask.kind.word(),
+        phase: &ask.point.phase,
+        step: &ask.point.step,
+        prompt: &ask.prompt,
+        options: &options,
+        context: &ask.context,
+        timestamp: &ctx.now().to_minutes(),
+    }
+    .render();
+    // Trackers show a final newline as an empty line.
+    let body = comment.strip_suffix('\n').unwrap_or(&comment);
+    // A host that gives the call less time than the tracker gets must still hear that the request stands.
+    let left = ctx.deadline().map_or(POST_LIMIT, |left| left.saturating_sub(AFTER_POSTING));
+    chosen_poster(left)
+        .post(&issue, body)
+        .map(|posted| posted.url)
+        .map_err(|error| error.to_string())
+}
+
+/// Kept of the call's time for noting what was posted.
+const AFTER_POSTING: Duration = Duration::from_secs(2);
+
+/// Raises the flags of what reached somebody, if the request is still the open one.
+fn mark_notified(
+    ctx: &Context,
+    dir: &RunDir<'_>,
+    id: &str,
+    cli: bool,
+    url: Option<String>,
+) -> Result<(), Stop> {
+    let mut guard = dir.lock()?;
+    let mut state = guard.state()?;
+    Update::MarkNotified { request_id: id.to_owned(), cli, comment_url: url }
+        .apply(&mut state, &ctx.now())?;
+    guard.write_state(&state)
+}
