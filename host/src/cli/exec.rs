@@ -22,10 +22,10 @@ pub(super) struct Exec {
     op: String,
     /// Parameters as `name=value`; the value is taken as it stands.
     #[arg(value_name = "NAME=VALUE")]
-    params: Vec<String>,
+    pub(super) params: Vec<String>,
     /// Parameters as a JSON object, `-` reads it from standard input; without a value: print the whole envelope.
     #[arg(long, value_name = "PARAMS", num_args = 0..=1, default_missing_value = "")]
-    json: Option<String>,
+    pub(super) json: Option<String>,
 }
 
 impl Exec {

@@ -29,7 +29,7 @@ use crate::logging;
 /// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
 #[derive(Debug, Parser)]
 #[command(name = "udf-host", version, max_term_width = 100, after_help = exit::HELP)]
-#[command(propagate_version = true, disable_help_subcommand = true)]
+#[command(disable_help_subcommand = true)]
 struct Cli {
     #[command(flatten)]
     host: HostOptions,

@@ -1,1 +1,84 @@
+//! The command line as people read it, and as scripts write it.
 
+use clap::CommandFactory;
+
+use super::*;
+
+fn parse(words: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(words.split_whitespace())
+}
+
+#[test]
+fn every_help_text_stands_as_reviewed() {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut names = vec![vec![]];
+    for command in cli.get_subcommands() {
+        names.push(vec![command.get_name().to_owned()]);
+        for below in command.get_subcommands() {
+            names.push(vec![command.get_name().to_owned(), below.get_name().to_owned()]);
+        }
+    }
+    let mut text = String::new();
+    for path in names {
+        let mut words = vec!["udf-host".to_owned()];
+        words.extend(path);
+        words.push("--help".to_owned());
+        let error = Cli::try_parse_from(&words).unwrap_err();
+        text.push_str(&format!("$ {}\n{error}\n", words.join(" ")));
+    }
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn options_stand_before_and_after_the_command() {
+    for words in [
+        "udf-host --exit-with-parent --port 7 dev serve --app-dir /a",
+        "udf-host --app-dir /a dev serve --port 7 --exit-with-parent",
+        "udf-host serve --exit-with-parent --port 7 --app-dir /a",
+        "udf-host --app-dir /a --port 9 serve --exit-with-parent --port 7",
+        "udf-host dev --app-dir /a serve --exit-with-parent --port 7",
+    ] {
+        let cli = parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
+        let serve = match cli.command {
+            Command::Serve(serve) | Command::Dev(Dev { command: DevCommand::Serve(serve) }) => {
+                serve
+            }
+            other => panic!("{words}: {other:?}"),
+        };
+        let settings = cli.host.settings(cli.serve.or(serve.options));
+        assert_eq!((settings.port, settings.exit_with_parent), (Some(7), Some(true)), "{words}");
+        assert_eq!(settings.app_dir.as_deref(), Some(std::path::Path::new("/a")), "{words}");
+    }
+}
+
+#[test]
+fn words_that_mean_nothing_are_refused() {
+    for words in [
+        "udf-host",
+        "udf-host nothing",
+        "udf-host dev",
+        "udf-host serve --port x",
+        "udf-host serve --port 70000",
+        "udf-host serve --durability maybe",
+        "udf-host list extra",
+        "udf-host exec",
+        "udf-host list --timeout-ms 0",
+    ] {
+        assert!(parse(words).is_err(), "{words}");
+    }
+}
+
+#[test]
+fn exec_takes_parameters_in_both_forms() {
+    for (words, json, params) in [
+        ("udf-host exec op a=1 b=", None, &["a=1", "b="][..]),
+        ("udf-host exec op --json -", Some("-"), &[]),
+        ("udf-host exec op a=1 --json", Some(""), &["a=1"]),
+        ("udf-host exec op --json {\"a\":1} b=2", Some("{\"a\":1}"), &["b=2"]),
+    ] {
+        let Command::Exec(exec) = parse(words).unwrap().command else { panic!("{words}") };
+        assert_eq!(exec.json.as_deref(), json, "{words}");
+        assert_eq!(exec.params, params, "{words}");
+    }
+}

@@ -10,6 +10,7 @@ use http_body_util::Full;
 use super::answer;
 use crate::envelope;
 use crate::error::HostError;
+use crate::logging::CALL_TARGET;
 
 /// A request that gets no result: status and the sentence for the caller.
 #[derive(Debug)]
@@ -18,11 +19,12 @@ pub(crate) struct Failure {
     message: Cow<'static, str>,
     allow: Option<&'static str>,
     closing: bool,
+    logged: bool,
 }
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Failure {
-        Failure { status, message: message.into(), allow: None, closing: false }
+        Failure { status, message: message.into(), allow: None, closing: false, logged: false }
     }
 
     /// 401 with its challenge.
@@ -44,6 +46,20 @@ impl Failure {
     /// The same refusal, after which the connection cannot be used again.
     pub(crate) fn closing(self) -> Failure {
         Failure { closing: true, ..self }
+    }
+
+    /// The failure of a call, which dispatch has logged.
+    pub(crate) fn of_call(error: HostError) -> Failure {
+        Failure { logged: true, ..Failure::from(error) }
+    }
+
+    /// The log line of a request that never became a call. No address: a token could stand in it.
+    pub(crate) fn log(&self, request: &HeaderValue) {
+        if !self.logged {
+            let outcome = self.status.as_str();
+            let request = request.to_str().unwrap_or_default();
+            tracing::info!(target: CALL_TARGET, outcome, request, "refused");
+        }
     }
 
     pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
@@ -77,8 +93,11 @@ impl From<HostError> for Failure {
 }
 
 /// The one place where a status is chosen for what went wrong behind the routes.
-fn status(error: &HostError) -> StatusCode {
+pub(crate) fn status(error: &HostError) -> StatusCode {
     match error {
+        HostError::Sql(error) => {
+            StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        }
         HostError::BadRequest { .. } | HostError::BadParameter { .. } => StatusCode::BAD_REQUEST,
         HostError::UnknownWorkspace { .. }
         | HostError::UnknownProject { .. }

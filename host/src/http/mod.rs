@@ -27,6 +27,7 @@ use http_body_util::Full;
 use hyper::body::Body;
 
 use self::error::Failure;
+pub(crate) use self::error::status;
 use self::guard::Guard;
 pub use self::listen::{Bound, bind};
 use self::routes::Found;
@@ -77,7 +78,10 @@ impl Router {
         let id = request_id::of(&head.headers);
         let mut response = match self.answer(head, body, &id).await {
             Ok(response) => response,
-            Err(failure) => failure.into_response(),
+            Err(failure) => {
+                failure.log(&id);
+                failure.into_response()
+            }
         };
         response.headers_mut().insert(request_id::HEADER, id);
         response

@@ -1,13 +1,12 @@
 //! The router on its sockets: accepts, watches connections, ends in good order.
 //!
-//! One [`Connection`] per socket says what phase it is in. Requests only store to it; a janitor that wakes once a
-//! second (while there is a connection at all) compares it with the limits, so that no request pays for a timer.
+//! One [`Connection`] per socket says what phase it is in. Requests only store to it; a janitor that wakes once a second (while there is a connection at all) compares it with the limits, so that no request pays for a timer.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,15 +28,26 @@ use crate::envelope;
 
 /// Connections at one time; the next one is told to come back.
 const MAX_CONNECTIONS: usize = 1024;
-/// A request line and its fields must be here this many seconds after their first byte.
-const HEAD_SECS: u32 = 15;
-/// A body, or the reader of a reply, must not pause longer than this.
-const PAUSE_SECS: u32 = 30;
-/// A kept connection without requests. Clients drop theirs after four seconds or so; pools keep them for minutes.
-const IDLE_SECS: u32 = 120;
 /// Request head in bytes: longer than any real query, shorter than an attack.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_FIELDS: usize = 100;
+/// How long what may take. The janitor looks four times within the shortest, once a second at most.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// From the first byte of a request to the end of its head.
+    head: Duration,
+    /// A pause within a body, or of the reader of a reply.
+    pause: Duration,
+    /// A kept connection without requests. Clients drop theirs after four seconds or so; pools keep them for minutes.
+    idle: Duration,
+}
+
+const LIMITS: Limits = Limits {
+    head: Duration::from_secs(15),
+    pause: Duration::from_secs(30),
+    idle: Duration::from_secs(120),
+};
+
 /// How long an ending host waits for calls that are running.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -77,7 +87,16 @@ impl Shutdown {
 /// # Errors
 /// The sockets cannot be taken up by the runtime.
 pub async fn serve(bound: Bound, router: Router, shutdown: Shutdown) -> io::Result<()> {
-    let server = Arc::new(Server::new(router));
+    serve_within(LIMITS, bound, router, shutdown).await
+}
+
+async fn serve_within(
+    limits: Limits,
+    bound: Bound,
+    router: Router,
+    shutdown: Shutdown,
+) -> io::Result<()> {
+    let server = Arc::new(Server::new(router, limits));
     let mut accepting = Vec::new();
     for socket in bound.sockets {
         let listener = TcpListener::from_std(socket)?;
@@ -98,8 +117,10 @@ struct Server {
     http: http1::Builder,
     connections: Mutex<HashMap<u64, Arc<Connection>>>,
     next: AtomicU64,
-    /// Seconds since the start, as far as the janitor has counted.
-    clock: Arc<AtomicU32>,
+    limits: Limits,
+    started: Instant,
+    /// Milliseconds since the start when last somebody looked at the real clock.
+    clock: Arc<AtomicU64>,
     changed: Notify,
 }
 
@@ -108,10 +129,10 @@ struct Server {
 struct Connection {
     phase: AtomicU8,
     /// When the phase began, or for a body when its last bytes came; by the server's clock.
-    since: AtomicU32,
+    since: AtomicU64,
     order: AtomicU8,
     ordered: Notify,
-    clock: Arc<AtomicU32>,
+    clock: Arc<AtomicU64>,
 }
 
 /// Waiting for the first byte of a request.
@@ -168,7 +189,7 @@ impl Connection {
 }
 
 impl Server {
-    fn new(router: Router) -> Server {
+    fn new(router: Router, limits: Limits) -> Server {
         let mut http = http1::Builder::new();
         // Limits in time are the janitor's.
         http.max_buf_size(MAX_HEAD)
@@ -180,9 +201,18 @@ impl Server {
             http,
             connections: Mutex::default(),
             next: AtomicU64::new(0),
+            limits,
+            started: Instant::now(),
             clock: Arc::default(),
             changed: Notify::new(),
         }
+    }
+
+    /// Sets the clock by which connections are judged.
+    fn look_at_the_clock(&self) -> u64 {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.clock.store(now, Relaxed);
+        now
     }
 
     fn connections(&self) -> MutexGuard<'_, HashMap<u64, Arc<Connection>>> {
@@ -220,7 +250,8 @@ impl Server {
         let key = self.next.fetch_add(1, Relaxed);
         let connection = Arc::new(Connection {
             phase: AtomicU8::new(IDLE),
-            since: AtomicU32::new(self.clock.load(Relaxed)),
+            // The janitor may have slept since long ago, and its clock with it.
+            since: AtomicU64::new(self.look_at_the_clock()),
             order: AtomicU8::new(0),
             ordered: Notify::new(),
             clock: Arc::clone(&self.clock),
@@ -266,23 +297,24 @@ impl Server {
 
     /// Closes what takes too long. Sleeps for good while there is no connection.
     async fn watch(self: Arc<Self>) {
-        let started = Instant::now();
+        let Limits { head, pause, idle } = self.limits;
+        let step = (head.min(pause).min(idle) / 4).min(Duration::from_secs(1));
         loop {
             if self.connections().is_empty() {
                 self.changed.notified().await;
             }
-            let now = u32::try_from(started.elapsed().as_secs()).unwrap_or(u32::MAX);
-            self.clock.store(now, Relaxed);
+            let now = self.look_at_the_clock();
             for connection in self.connections().values() {
-                let waited = now.saturating_sub(connection.since.load(Relaxed));
+                let waited =
+                    Duration::from_millis(now.saturating_sub(connection.since.load(Relaxed)));
                 match connection.phase.load(Relaxed) {
-                    IDLE if waited > IDLE_SECS => connection.order(FINISH),
-                    HEAD if waited > HEAD_SECS => connection.order(CLOSE),
-                    BODY | REPLY if waited > PAUSE_SECS => connection.order(CLOSE),
+                    IDLE if waited > idle => connection.order(FINISH),
+                    HEAD if waited > head => connection.order(CLOSE),
+                    BODY | REPLY if waited > pause => connection.order(CLOSE),
                     _ => {}
                 }
             }
-            sleep(Duration::from_secs(1)).await;
+            sleep(step).await;
         }
     }
 
@@ -408,4 +440,15 @@ impl Write for Watched {
         self.connection.bytes_went();
         Pin::new(&mut self.inner).poll_write_vectored(context, slices)
     }
+}
+
+/// Serves within limits that a test can wait for.
+#[cfg(test)]
+pub(crate) async fn serve_hurriedly(
+    bound: Bound,
+    router: Router,
+    shutdown: Shutdown,
+) -> io::Result<()> {
+    let short = Duration::from_millis(400);
+    serve_within(Limits { head: short, pause: short, idle: short }, bound, router, shutdown).await
 }

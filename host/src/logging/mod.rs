@@ -5,15 +5,20 @@
 //! parameter: no event carries a URL, a header or a body.
 
 mod capture;
+mod repeats;
 mod sink;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
 
 use crate::error::HostError;
+use repeats::Repeats;
+pub(crate) use repeats::TARGET as CALL_TARGET;
 use sink::Sink;
 
 /// Level of a serving host that was told none.
@@ -21,13 +26,17 @@ pub(crate) const SERVE_LEVEL: &str = "info";
 /// Level of a command that was told none: its own output says the rest.
 pub(crate) const COMMAND_LEVEL: &str = "warn";
 
-/// The log of a serving host; flushes when dropped.
+/// The log of a serving host; says the rest and flushes when dropped.
 #[derive(Debug)]
-pub(crate) struct ServeLog(Sink);
+pub(crate) struct ServeLog {
+    sink: Sink,
+    repeats: Repeats,
+}
 
 impl Drop for ServeLog {
     fn drop(&mut self) {
-        self.0.flush(Duration::from_millis(500));
+        self.repeats.report();
+        self.sink.flush(Duration::from_millis(500));
     }
 }
 
@@ -42,7 +51,8 @@ pub(crate) fn start_serving(filter: Option<&str>) -> Result<ServeLog, HostError>
         capture::stderr_copy().or_else(|_| std::fs::File::options().write(true).open("/dev/null"));
     let sink = out.and_then(Sink::start).map_err(|error| no_log(&error))?;
     let writer = sink.clone();
-    subscribe(filter, io::stderr().is_terminal(), move || Writer(writer.clone()));
+    let repeats = Repeats::default();
+    subscribe(filter, Some(repeats.clone()), move || Writer(writer.clone()));
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
         let words = payload
@@ -52,7 +62,7 @@ pub(crate) fn start_serving(filter: Option<&str>) -> Result<ServeLog, HostError>
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(place, "panic in the host: {}", words.unwrap_or("no message"));
     }));
-    Ok(ServeLog(sink))
+    Ok(ServeLog { sink, repeats })
 }
 
 /// Leads whatever else writes to standard output or standard error into the log.
@@ -68,21 +78,22 @@ pub(crate) fn capture_output() -> Result<(), HostError> {
 /// # Errors
 /// [`HostError::Config`] for a filter that does not parse.
 pub(crate) fn start_command(filter: Option<&str>) -> Result<(), HostError> {
-    subscribe(parse(filter.unwrap_or(COMMAND_LEVEL))?, io::stderr().is_terminal(), || {
-        Lossy(io::stderr())
-    });
+    subscribe(parse(filter.unwrap_or(COMMAND_LEVEL))?, None, || Lossy(io::stderr()));
     Ok(())
 }
 
-fn subscribe<W, M>(filter: EnvFilter, colours: bool, writer: M)
+fn subscribe<W, M>(filter: EnvFilter, repeats: Option<Repeats>, writer: M)
 where
     M: Fn() -> W + Send + Sync + 'static,
     W: io::Write + 'static,
 {
-    let subscriber =
-        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(writer);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(writer)
+        .with_filter(repeats);
+    let subscriber = tracing_subscriber::registry().with(filter).with(lines);
     // Only a test that starts two hosts in one process comes here twice; the first log serves both.
-    let _second = tracing::subscriber::set_global_default(subscriber.finish());
+    let _second = tracing::subscriber::set_global_default(subscriber);
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, HostError> {

@@ -2,10 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::pin::Pin;
 use std::time::Instant;
 
 use super::*;
-use crate::http::{Shutdown, bind, serve};
+use crate::http::serve::serve_hurriedly;
+use crate::http::{Bound, Shutdown, bind, serve};
+
+type Serving = Pin<Box<dyn Future<Output = std::io::Result<()>> + Send>>;
 
 /// A host on a socket; ends when dropped.
 struct Served {
@@ -17,6 +21,17 @@ struct Served {
 
 impl Served {
     fn start() -> Served {
+        Served::start_with(|bound, router, shutdown| Box::pin(serve(bound, router, shutdown)))
+    }
+
+    /// Every limit in time is 400 ms.
+    fn start_in_a_hurry() -> Served {
+        Served::start_with(|bound, router, shutdown| {
+            Box::pin(serve_hurriedly(bound, router, shutdown))
+        })
+    }
+
+    fn start_with(serve: fn(Bound, Router, Shutdown) -> Serving) -> Served {
         let bound = bind(0).unwrap();
         let address = SocketAddr::from(([127, 0, 0, 1], bound.port));
         let (router, token) = empty_router(bound.port);
@@ -221,4 +236,34 @@ fn the_end_is_prompt_with_idle_and_half_open_connections() {
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0);
     }
     assert!(TcpStream::connect(served.address).is_err());
+}
+
+#[test]
+fn what_stalls_is_closed_and_what_comes_after_a_long_silence_is_served() {
+    let served = Served::start_in_a_hurry();
+    let (port, token) = (served.address.port(), &served.token);
+    let health = format!("GET /health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n");
+    for (name, start) in [
+        ("nothing sent", String::new()),
+        ("half a head", "GET /hea".to_owned()),
+        (
+            "half a body",
+            format!(
+                "POST /api/exec/udf?t={token} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9\r\n\r\n{{"
+            ),
+        ),
+        ("kept after a reply", health.clone()),
+    ] {
+        let mut stream = served.connect();
+        stream.write_all(start.as_bytes()).unwrap();
+        if name == "kept after a reply" {
+            assert_eq!(read_reply(&mut stream).unwrap().0, 200);
+        }
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "{name}");
+        // Nobody looks at the clock while there is no connection; the next one must not be judged by the old time.
+        std::thread::sleep(Duration::from_millis(900));
+        let mut stream = served.connect();
+        stream.write_all(health.as_bytes()).unwrap();
+        assert_eq!(read_reply(&mut stream).unwrap().0, 200, "after {name}");
+    }
 }
