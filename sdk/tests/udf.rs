@@ -20,7 +20,8 @@ const COLUMNS: &[Column] = &[Column::text("id"), Column::new("n", ColumnKind::In
     logs("runs"),
     net,
     folders,
-    columns(COLUMNS)
+    columns(COLUMNS),
+    rows("list")
 )]
 fn r#try(
     ctx: &Context,
@@ -90,6 +91,7 @@ fn the_descriptor_says_all_of_it() {
     let descriptor = Descriptor::of(UDF.plugin()).unwrap();
     assert_eq!(descriptor.interface, INTERFACE_VERSION);
     assert_eq!(UDF.plugin().interface(), INTERFACE_VERSION);
+    assert!(descriptor.changes());
     assert_eq!((descriptor.op.as_str(), descriptor.project), ("try", None));
     assert_eq!(descriptor.doc, "Tries `how` to misbehave.\n\nSecond paragraph.");
     assert_eq!(descriptor.panic, "unwind");
@@ -116,7 +118,8 @@ fn the_descriptor_says_all_of_it() {
     assert_eq!(descriptor.reads, ["tasks"]);
     assert_eq!(descriptor.writes, ["cards", "comments"]);
     assert_eq!((descriptor.calls, descriptor.logs), (vec!["other.op".into()], vec!["runs".into()]));
-    assert!(descriptor.net && descriptor.folders);
+    assert!(descriptor.net && descriptor.folders && !descriptor.folders_read_only);
+    assert_eq!(descriptor.rows.as_deref(), Some("list"));
     let columns: Vec<_> =
         descriptor.columns.iter().map(|c| (c.name.as_str(), c.kind.as_str())).collect();
     assert_eq!(columns, [("id", "s"), ("n", "i")]);
