@@ -25,8 +25,12 @@ pub struct UdfSpec {
     pub net: bool,
     /// Whether it uses folders.
     pub folders: bool,
+    /// Whether it only reads them.
+    pub folders_read_only: bool,
     /// Columns of its rows, for SQL.
     pub columns: &'static [Column],
+    /// Member of the reply that holds the rows, if the reply itself is more than they are.
+    pub rows: Option<&'static str>,
     /// What a panic does: `unwind` or `abort`.
     pub panic: &'static str,
 }
@@ -126,7 +130,9 @@ impl UdfSpec {
         logs: &[],
         net: false,
         folders: false,
+        folders_read_only: false,
         columns: &[],
+        rows: None,
         panic: "unwind",
     };
 
@@ -169,7 +175,9 @@ impl UdfSpec {
                 .set("logs", self.logs)
                 .set("net", self.net)
                 .set("folders", self.folders)
+                .set("folders_read_only", self.folders_read_only)
                 .set("columns", columns)
+                .set("rows", self.rows)
                 .set("panic", self.panic)
                 .set("sdk", env!("CARGO_PKG_VERSION")),
         )
@@ -207,6 +215,7 @@ mod tests {
             params: &PARAMS,
             reads: &["cards"],
             columns: &COLUMNS,
+            rows: Some("cards"),
             ..UdfSpec::EMPTY
         };
         assert_eq!(
@@ -216,8 +225,9 @@ mod tests {
                 r#"{"name":"id","doc":"Which \"card\".","type":"string","default":null,"required":true},"#,
                 r#"{"name":"n","doc":"","type":"integer","default":"","required":false}],"#,
                 r#""reads":["cards"],"writes":[],"calls":[],"logs":[],"net":false,"folders":false,"#,
+                r#""folders_read_only":false,"#,
                 r#""columns":[{"name":"id","type":"s"},{"name":"payload","type":"j"}],"#,
-                r#""panic":"unwind","sdk":"0.1.0"}"#
+                r#""rows":"cards","panic":"unwind","sdk":"0.1.0"}"#
             )
         );
     }

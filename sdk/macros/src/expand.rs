@@ -66,7 +66,8 @@ fn earlier_udf(udf: &Udf) -> Option<Error> {
 
 fn expand(declared: &Declared, udf: &Udf) -> TokenStream {
     let Udf { item, name, doc, params } = udf;
-    let Declared { reads, writes, calls, logs, net, folders, columns } = declared;
+    let Declared { reads, writes, calls, logs, net, folders, folders_read_only, columns, rows } =
+        declared;
     let function = &item.sig.ident;
     let specs = params.iter().map(spec);
     let arguments = params.iter().enumerate().map(|(at, param)| {
@@ -76,6 +77,10 @@ fn expand(declared: &Declared, udf: &Udf) -> TokenStream {
     let columns = match columns {
         Some(path) => quote! { #path },
         None => quote! { &[] },
+    };
+    let rows = match rows {
+        Some(member) => quote! { ::core::option::Option::Some(#member) },
+        None => quote! { ::core::option::Option::None },
     };
     quote! {
         #[allow(clippy::too_many_arguments, reason = "the parameters are the operation's interface")]
@@ -100,7 +105,9 @@ fn expand(declared: &Declared, udf: &Udf) -> TokenStream {
                 logs: &[#(#logs),*],
                 net: #net,
                 folders: #folders,
+                folders_read_only: #folders_read_only,
                 columns: #columns,
+                rows: #rows,
                 panic: if ::core::cfg!(panic = "unwind") { "unwind" } else { "abort" },
             };
 

@@ -37,8 +37,10 @@ use proc_macro::TokenStream;
 /// | `calls("project.op", …)` | call these operations |
 /// | `logs("artifact-chats", …)` | use logs in these directories of the app directory |
 /// | `folders` | use folders |
+/// | `folders(read)` | read folders, never lock or write one; such an operation can stand in a query |
 /// | `net` | use the network |
 /// | `columns(PATH)` | return rows with these columns; `PATH` is a `&'static [sdk::Column]` |
+/// | `rows("cards")` | return its rows as the list in this member of the reply |
 ///
 /// Parameters are `&str`, `String`, `bool`, integers, floats, `Json<T>`, `JsonText`, or `Option` of one
 /// of these. Their doc comments go into the catalog. `r#type` is the parameter `type`, and `_rev` is

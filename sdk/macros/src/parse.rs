@@ -19,11 +19,13 @@ pub(crate) struct Declared {
     pub(crate) logs: Vec<LitStr>,
     pub(crate) net: bool,
     pub(crate) folders: bool,
+    pub(crate) folders_read_only: bool,
     pub(crate) columns: Option<Expr>,
+    pub(crate) rows: Option<LitStr>,
 }
 
 const KNOWN: &str = "`reads(\"…\")`, `writes(\"…\")`, `calls(\"project.op\")`, `logs(\"…\")`, `columns(PATH)`, \
-                     `folders` and `net`";
+                     `rows(\"member\")`, `folders`, `folders(read)` and `net`";
 
 impl Parse for Declared {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
@@ -36,11 +38,19 @@ impl Parse for Declared {
                 "calls" => declared.calls.extend(names(&name, input, check_operation)?),
                 "logs" => declared.logs.extend(names(&name, input, check_collection)?),
                 "net" => declared.net = true,
-                "folders" => declared.folders = true,
+                "folders" => {
+                    declared.folders = true;
+                    declared.folders_read_only = read_only(input)?;
+                }
                 "columns" => {
                     let content;
                     parenthesized!(content in input);
                     declared.columns = Some(content.parse()?);
+                }
+                "rows" => {
+                    let content;
+                    parenthesized!(content in input);
+                    declared.rows = Some(content.parse()?);
                 }
                 other => {
                     return Err(Error::new(
@@ -55,6 +65,20 @@ impl Parse for Declared {
         }
         Ok(declared)
     }
+}
+
+/// `(read)` after `folders`, or nothing.
+fn read_only(input: ParseStream<'_>) -> Result<bool> {
+    if !input.peek(syn::token::Paren) {
+        return Ok(false);
+    }
+    let content;
+    parenthesized!(content in input);
+    let word = Ident::parse_any(&content)?;
+    if word == "read" && content.is_empty() {
+        return Ok(true);
+    }
+    Err(Error::new(word.span(), "`folders` takes `(read)`, or nothing if folders are also written"))
 }
 
 /// `("a", "b")` after a name.

@@ -16,6 +16,8 @@ pub struct Access {
     pub logs: Vec<String>,
     /// Folders.
     pub folders: bool,
+    /// Folders, but neither locked nor written.
+    pub folders_read_only: bool,
     /// The network.
     pub net: bool,
 }
@@ -66,6 +68,15 @@ impl Access {
     /// As [`Access::check_read`].
     pub fn check_folders(&self) -> Result<(), UdfError> {
         self.check(self.folders, || "uses folders".to_owned(), || "folders".to_owned())
+    }
+
+    /// Whether folders may be locked, written and created.
+    ///
+    /// # Errors
+    /// As [`Access::check_read`].
+    pub fn check_folder_writes(&self) -> Result<(), UdfError> {
+        let declared = self.folders && !self.folders_read_only;
+        self.check(declared, || "writes folders".to_owned(), || "folders".to_owned())
     }
 
     /// Whether an operation may be called. One declared as `project.op` covers any workspace.
@@ -119,6 +130,7 @@ mod tests {
             (access.check_logs("runs"), None),
             (access.check_logs("chats"), Some("uses logs in `chats`|logs(\"chats\")")),
             (access.check_folders(), Some("uses folders|folders")),
+            (access.check_folder_writes(), Some("writes folders|folders")),
             (access.check_call("feedback.get_card"), None),
             (access.check_call("_core.feedback.get_card"), None),
             (

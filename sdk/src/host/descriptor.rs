@@ -38,9 +38,15 @@ pub struct Descriptor {
     /// Whether it uses folders.
     #[serde(default)]
     pub folders: bool,
+    /// Whether it only reads them.
+    #[serde(default)]
+    pub folders_read_only: bool,
     /// Columns of its rows; empty if it does not say.
     #[serde(default)]
     pub columns: Vec<ColumnDescriptor>,
+    /// Member of its reply that holds the rows; without one the reply itself is the rows.
+    #[serde(default)]
+    pub rows: Option<String>,
     /// `unwind` or `abort`: what a panic in it does.
     pub panic: String,
     /// Version of the sdk it was built with.
@@ -103,6 +109,11 @@ impl Descriptor {
         })
     }
 
+    /// Whether it declares that it may change anything: such an operation cannot stand in a query.
+    pub fn changes(&self) -> bool {
+        !self.writes.is_empty() || (self.folders && !self.folders_read_only)
+    }
+
     /// The part that is enforced.
     pub fn access(&self) -> Access {
         Access {
@@ -112,6 +123,7 @@ impl Descriptor {
             calls: self.calls.clone(),
             logs: self.logs.clone(),
             folders: self.folders,
+            folders_read_only: self.folders_read_only,
             net: self.net,
         }
     }

@@ -41,6 +41,7 @@ impl StoreSession {
 
     pub(super) fn folder_lock(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         let request = FolderLockRequest::decode(request)?;
+        self.access.check_folder_writes()?;
         let mut open = self.open();
         let folder = open.folder(request.folder)?;
         if folder.guard.is_some() {
@@ -112,6 +113,7 @@ impl StoreSession {
 
     pub(super) fn folder_create_dir(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         let request = FolderCreateDirRequest::decode(request)?;
+        self.access.check_folder_writes()?;
         let mut open = self.open();
         let created = open.folder(request.folder)?.folder.create(|draft| {
             request.directories.iter().try_for_each(|name| draft.dir(name))?;

@@ -4,7 +4,7 @@ use run_feedback_common::{Code, Operation, Refusal, RunDir, RunId, Stop, answer}
 use sdk::prelude::*;
 
 /// Returns metadata and state of a run as they are stored.
-#[udf(folders)]
+#[udf(folders(read))]
 fn get_run(
     ctx: &Context,
     /// The run, `org/project/uuid`.

@@ -6,7 +6,7 @@ use run_feedback_common::{
 use sdk::prelude::*;
 
 /// Lists the open requests of all runs, oldest first, and names the runs whose state cannot be read.
-#[udf(folders, columns(PENDING_COLUMNS))]
+#[udf(folders(read), columns(PENDING_COLUMNS), rows("pending"))]
 fn list_pending(
     ctx: &Context,
     /// Only runs of this organisation; empty = all.

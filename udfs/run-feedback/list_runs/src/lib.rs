@@ -4,7 +4,7 @@ use run_feedback_common::{Filter, Operation, RUN_COLUMNS, RunRow, Runs, Stop, an
 use sdk::prelude::*;
 
 /// Lists runs, newest first; runs whose state cannot be read are left out.
-#[udf(folders, columns(RUN_COLUMNS))]
+#[udf(folders(read), columns(RUN_COLUMNS), rows("runs"))]
 fn list_runs(
     ctx: &Context,
     /// Only runs of this organisation; empty = all.

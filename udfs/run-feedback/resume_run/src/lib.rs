@@ -4,7 +4,7 @@ use run_feedback_common::{Code, Operation, Refusal, RunDir, RunId, Stop, answer,
 use sdk::prelude::*;
 
 /// Says where a run goes on; changes nothing.
-#[udf(folders)]
+#[udf(folders(read))]
 fn resume_run(
     ctx: &Context,
     /// The run, `org/project/uuid`.
