@@ -11,10 +11,21 @@ use crate::commit::Slot;
 use crate::lock::Guard;
 use crate::snapshot::Snapshot;
 
-/// No more transactions than this in one group …
-const MAX_TURNS: usize = 512;
-/// … and none that begins later than this after the sentinel was taken, as others wait for it.
-const MAX_AGE: Duration = Duration::from_millis(25);
+/// How far a group may grow while others wait for the sentinel.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Transactions in one group.
+    turns: usize,
+    /// None begins later than this after the sentinel was taken.
+    age: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { turns: 512, age: Duration::from_millis(25) }
+    }
+}
+
 /// Groups that follow each other closer than this are one run of work.
 const RUN_GAP: Duration = Duration::from_millis(5);
 /// After so long a run another program's waiter gets a moment to take the sentinel, which the
@@ -37,6 +48,7 @@ struct LaneState {
     /// How many must have queued before the one who gathers a group is woken.
     gathering: Option<usize>,
     last: Option<LastGroup>,
+    limits: Limits,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -276,11 +288,12 @@ impl Batch {
     fn pass_on(mut self) -> Option<Self> {
         let Some(work) = &mut self.work else { return None };
         work.turns += 1;
-        if work.turns >= MAX_TURNS || work.began.elapsed() >= MAX_AGE {
-            return Some(self);
-        }
         let slot = Arc::clone(&work.slot);
         let mut state = lock(&slot.lane.state);
+        if work.turns >= state.limits.turns || work.began.elapsed() >= state.limits.age {
+            drop(state);
+            return Some(self);
+        }
         match state.queue.front() {
             Some(next) if !next.alone => {
                 let next = state.queue.pop_front();
@@ -392,3 +405,6 @@ pub(crate) fn finish_unchanged(batch: Batch) -> Result<(), StoreError> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

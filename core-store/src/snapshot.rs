@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use json_text::{Json, Specials, render_list};
@@ -39,6 +40,8 @@ pub struct Snapshot(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    /// No two states in one process have the same.
+    version: u64,
     state: State,
     /// The value when it is not a list.
     value: Arc<str>,
@@ -46,9 +49,15 @@ struct Inner {
     indexes: RwLock<BTreeMap<Box<str>, Arc<FieldIndex>>>,
 }
 
+fn next_version() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Clone for Inner {
     fn clone(&self) -> Self {
         Self {
+            version: next_version(),
             state: self.state.clone(),
             value: Arc::clone(&self.value),
             records: self.records.clone(),
@@ -59,7 +68,8 @@ impl Clone for Inner {
 
 impl Inner {
     fn new(state: State, value: &str, records: Records) -> Self {
-        Self { state, value: value.into(), records, indexes: RwLock::default() }
+        let version = next_version();
+        Self { version, state, value: value.into(), records, indexes: RwLock::default() }
     }
 
     fn indexes(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<Box<str>, Arc<FieldIndex>>> {
@@ -136,6 +146,12 @@ impl Snapshot {
         &self.0.state
     }
 
+    /// A number that no other state has in this process: as long as reading a collection gives a
+    /// snapshot with the same one, the collection has not changed.
+    pub fn version(&self) -> u64 {
+        self.0.version
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
         self.0.records.len()
@@ -208,6 +224,7 @@ impl Snapshot {
             return self;
         }
         let mut inner = Arc::try_unwrap(self.0).unwrap_or_else(|shared| (*shared).clone());
+        inner.version = next_version();
         inner.state = State::Stored;
         let records = &mut inner.records;
         let old_len = records.len();

@@ -1,0 +1,195 @@
+//! Confined directories under one lock.
+
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use core_store::{Folder, StoreError};
+
+use crate::support::Place;
+
+const WAIT: Duration = Duration::from_secs(10);
+
+fn folder(place: &Place, relative: &str) -> Folder {
+    place.store().folder(&place.at("runs"), relative, "state.json.lock").unwrap()
+}
+
+#[test]
+fn documents_are_replaced_created_once_listed_and_removed() {
+    let place = Place::new();
+    let run = folder(&place, "org/project/run");
+    assert!(!run.exists().unwrap());
+    assert_eq!(run.read("state.json").unwrap(), None);
+    assert!(run.list("").unwrap().is_empty());
+    assert!(run.lock(WAIT).is_err(), "there is nothing to lock");
+    let created = run.create(|draft| {
+        draft.file("state.json", "{}\n")?;
+        draft.file("events/.next-id", "1\n")?;
+        draft.dir("empty")
+    });
+    assert!(created.unwrap());
+    assert!(run.exists().unwrap());
+    let guard = run.lock(WAIT).unwrap();
+    guard.replace("state.json", "{\"é\": 1}\n").unwrap();
+    assert!(guard.create_new("events/001-a.json", "first").unwrap());
+    assert!(!guard.create_new("events/001-a.json", "second").unwrap());
+    assert!(guard.create_new("more/deep/x", "1").unwrap());
+    assert_eq!(guard.read("events/001-a.json").unwrap().as_deref(), Some("first"));
+    assert_eq!(run.read("state.json").unwrap().as_deref(), Some("{\"é\": 1}\n"));
+    let names = |dir| run.list(dir).unwrap().into_iter().map(|e| (e.name, e.is_dir));
+    assert_eq!(
+        names("").collect::<Vec<_>>(),
+        ["empty", "events", "more", "state.json", "state.json.lock"]
+            .map(|name| (name.to_owned(), !name.starts_with("state")))
+    );
+    assert_eq!(names("events").map(|e| e.0).collect::<Vec<_>>(), [".next-id", "001-a.json"]);
+    assert!(guard.remove("events/001-a.json").unwrap());
+    assert!(!guard.remove("events/001-a.json").unwrap());
+    drop(guard);
+    // The lock file stays, and there is nothing else.
+    assert_eq!(
+        place.files("runs"),
+        ["events/.next-id", "more/deep/x", "state.json", "state.json.lock"]
+            .map(|file| format!("runs/org/project/run/{file}"))
+    );
+}
+
+#[test]
+fn names_that_are_not_plain_are_refused() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.at("runs/r")).unwrap();
+    place.put("runs/secret", "x");
+    let run = folder(&place, "r");
+    let guard = run.lock(WAIT).unwrap();
+    for name in ["", ".", "..", "../secret", "/etc/passwd", "a//b", "a/../b", "a/", "a\0"] {
+        assert!(matches!(run.read(name), Err(StoreError::Name { .. })), "{name:?}");
+        assert!(matches!(guard.replace(name, ""), Err(StoreError::Name { .. })), "{name:?}");
+        assert!(matches!(guard.create_new(name, ""), Err(StoreError::Name { .. })), "{name:?}");
+        assert!(matches!(guard.remove(name), Err(StoreError::Name { .. })), "{name:?}");
+        if !name.is_empty() {
+            let opened = place.store().folder(&place.at("runs"), name, "lock");
+            assert!(matches!(opened, Err(StoreError::Name { .. })), "{name:?}");
+        }
+    }
+    assert!(place.store().folder(&place.at("runs"), "r", "a/b").is_err());
+    place.put("runs/r/bytes", b"\xFF");
+    assert!(matches!(run.read("bytes"), Err(StoreError::NotUtf8 { .. })));
+}
+
+#[test]
+fn links_that_lead_out_are_refused() {
+    let place = Place::new();
+    place.put("outside/state.json", "secret");
+    std::fs::create_dir_all(place.at("runs/org/real")).unwrap();
+    symlink(place.at("outside"), place.at("runs/org/run")).unwrap();
+    symlink(place.at("outside"), place.at("runs/org/real/events")).unwrap();
+    symlink(place.at("outside/state.json"), place.at("runs/org/real/state.json")).unwrap();
+    symlink(place.at("outside/lock"), place.at("runs/org/real/bad.lock")).unwrap();
+    symlink("real", place.at("runs/org/alias")).unwrap();
+    let out = |result: Result<(), StoreError>| {
+        assert!(matches!(result, Err(StoreError::Outside { .. })), "{result:?}");
+    };
+    let run = folder(&place, "org/run");
+    out(run.exists().map(drop));
+    out(run.read("state.json").map(drop));
+    out(run.list("").map(drop));
+    out(run.lock(WAIT).map(drop));
+    out(run.create(|draft| draft.file("x", "")).map(drop));
+    out(folder(&place, "org/run/deeper").create(|draft| draft.file("x", "")).map(drop));
+    let real = folder(&place, "org/real");
+    out(real.read("state.json").map(drop));
+    out(real.read("events/state.json").map(drop));
+    out(real.list("events").map(drop));
+    let guard = real.lock(WAIT).unwrap();
+    out(guard.replace("events/x", ""));
+    out(guard.create_new("events/x", "").map(drop));
+    out(guard.remove("events/state.json").map(drop));
+    let other = place.store().folder(&place.at("runs"), "org/real", "bad.lock").unwrap();
+    out(other.lock(WAIT).map(drop));
+    // A link in the place of a document is replaced, its target stays.
+    guard.replace("state.json", "mine").unwrap();
+    assert_eq!(place.text("outside/state.json"), "secret");
+    assert_eq!(place.files("outside"), ["outside/state.json"]);
+    // One that stays inside is followed, and so is the root itself.
+    assert_eq!(folder(&place, "org/alias").read("state.json").unwrap().as_deref(), Some("mine"));
+    symlink(place.at("runs"), place.at("base")).unwrap();
+    let base = place.store().folder(&place.at("base"), "org/real", "state.json.lock").unwrap();
+    assert_eq!(base.read("state.json").unwrap().as_deref(), Some("mine"));
+}
+
+#[test]
+fn of_many_creators_one_wins_and_losers_leave_nothing() {
+    let place = Place::new();
+    let won = AtomicUsize::new(0);
+    let store = place.store();
+    std::thread::scope(|scope| {
+        for n in 0..16 {
+            let (place, store, won) = (&place, &store, &won);
+            scope.spawn(move || {
+                let run = store.folder(&place.at("runs"), "org/run", "lock").unwrap();
+                let created = run.create(|draft| draft.file("owner", &n.to_string())).unwrap();
+                won.fetch_add(usize::from(created), Ordering::Relaxed);
+            });
+        }
+    });
+    assert_eq!(won.into_inner(), 1);
+    assert_eq!(place.files("runs"), ["runs/org/run/owner"]);
+    assert_eq!(std::fs::read_dir(place.at("runs/org")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_creation_that_fails_leaves_nothing() {
+    let place = Place::new();
+    let run = folder(&place, "org/run");
+    let failed = run.create(|draft| {
+        draft.file("a", "1")?;
+        draft.file("a", "2")
+    });
+    assert!(failed.is_err());
+    assert_eq!(std::fs::read_dir(place.at("runs/org")).unwrap().count(), 0);
+    assert!(run.create(|draft| draft.file("a", "1")).unwrap());
+    assert!(!run.create(|_| panic!("not built when it exists")).unwrap());
+}
+
+#[test]
+fn the_lock_excludes_threads_and_times_out() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.at("runs/r")).unwrap();
+    place.put("runs/r/n", "0");
+    let store = place.store();
+    let open = || store.folder(&place.at("runs"), "r", "lock").unwrap();
+    let guard = open().lock(WAIT).unwrap();
+    // From the same store and from one that shares nothing with it.
+    for other in [open(), place.store().folder(&place.at("runs"), "r", "lock").unwrap()] {
+        let error = other.lock(Duration::from_millis(30)).unwrap_err();
+        assert!(matches!(error, StoreError::LockTimeout { .. }), "{error}");
+    }
+    drop(guard);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let guard = open().lock(WAIT).unwrap();
+                    let n: u32 = guard.read("n").unwrap().unwrap().parse().unwrap();
+                    guard.replace("n", &(n + 1).to_string()).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(open().read("n").unwrap().as_deref(), Some("80"));
+}
+
+#[test]
+fn a_lock_file_that_is_removed_and_made_anew_still_excludes() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.at("runs/r")).unwrap();
+    let guard = folder(&place, "r").lock(WAIT).unwrap();
+    // An old script removes it: newcomers make a new one, which is another lock.
+    std::fs::remove_file(place.at("runs/r/state.json.lock")).unwrap();
+    let second = folder(&place, "r").lock(WAIT).unwrap();
+    drop(guard);
+    // Who waits for the file that is there waits for its holder.
+    let error = folder(&place, "r").lock(Duration::from_millis(30)).unwrap_err();
+    assert!(matches!(error, StoreError::LockTimeout { .. }), "{error}");
+    drop(second);
+}
