@@ -1,0 +1,6 @@
+use sdk::prelude::*;
+
+#[udf]
+struct GetCard;
+
+fn main() {}
