@@ -47,6 +47,11 @@ impl Exit {
             | HostError::Overloaded { .. }
             | HostError::Timeout { .. }
             | HostError::Cancelled { .. } => Self::Failed,
+            HostError::Sql(error) => match error.status() {
+                400 => Self::Usage,
+                404 => Self::Unknown,
+                _ => Self::Failed,
+            },
             HostError::Internal { .. } | HostError::PortTaken { .. } | HostError::Io { .. } => {
                 Self::Machine
             }

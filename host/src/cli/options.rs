@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Durability, Settings};
+use crate::config::{Durability, Settings, sql_seconds};
+use crate::sql::EngineName;
 
 /// Options of every command.
 #[derive(Debug, Clone, Default, Args)]
@@ -35,6 +36,12 @@ pub(super) struct HostOptions {
     /// Calls that may run at one time [default: 256] [env: UDF_HOST_IN_FLIGHT]
     #[arg(long, global = true, value_name = "N")]
     in_flight: Option<NonZeroUsize>,
+    /// What runs SQL: `sqlite` or `duckdb` [default: sqlite] [env: UDF_HOST_SQL_ENGINE]
+    #[arg(long, global = true, value_name = "ENGINE")]
+    sql_engine: Option<EngineName>,
+    /// What one SQL statement may take, in seconds [default: 5] [env: UDF_HOST_SQL_TIMEOUT]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = sql_seconds)]
+    sql_timeout: Option<f64>,
     /// Log level: off, error, warn, info, debug or trace; also directives as `info,host=debug` [env: UDF_HOST_LOG]
     #[arg(long, global = true, value_name = "LEVEL")]
     log: Option<String>,
@@ -90,6 +97,8 @@ impl HostOptions {
             timeout_ms: self.timeout_ms,
             in_flight: self.in_flight,
             log: self.log,
+            sql_engine: self.sql_engine,
+            sql_timeout: self.sql_timeout,
             port: serve.port,
             exit_with_parent: serve.exit_with_parent.then_some(true),
             body_limit: serve.max_body,

@@ -19,6 +19,7 @@ use crate::dispatch::{Call, CancelFlag};
 use crate::envelope::{self, UdfRequest, qualify};
 use crate::error::HostError;
 use crate::plugins::{Address, EntryView, Problem, Progress};
+use crate::sql::{Addressed, Dispatched, Operations, Sql, SqlError};
 
 /// How long a look at the catalog waits for the folders to be walked after a start.
 const DISCOVERY: Duration = Duration::from_secs(10);
@@ -34,6 +35,16 @@ static ROUTES: &[Route] = &[
         verb: Verb::Post,
         path: "/api/exec/udf",
         run: |state, incoming| Box::pin(exec_udf(state, incoming)),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/exec/sql",
+        run: |state, incoming| Box::pin(exec_sql(state, incoming, Sql::exec)),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/exec/widget",
+        run: |state, incoming| Box::pin(exec_sql(state, incoming, Sql::widget)),
     },
     Route {
         verb: Verb::Get,
@@ -151,9 +162,43 @@ async fn exec_udf(state: &State, incoming: Incoming<'_>) -> Result<Vec<u8>, Fail
         request_id: incoming.id.to_str().unwrap_or_default().to_owned(),
         deadline: None,
         cancel: CancelFlag::default(),
+        reading: None,
     };
-    let reply = state.host.dispatcher.call_async(call).await?;
+    let reply = state.host.dispatcher.call_async(call).await.map_err(Failure::of_call)?;
     Ok(envelope::render_reply(&reply, state.reply_limit)?)
+}
+
+/// What a statement or a widget answers.
+type Answer = fn(&Sql, &dyn Operations, Addressed<'_>, &[u8]) -> Result<String, SqlError>;
+
+async fn exec_sql(
+    state: &State,
+    incoming: Incoming<'_>,
+    answer: Answer,
+) -> Result<Vec<u8>, Failure> {
+    let parameter = |name| {
+        incoming.parameter(name)?.filter(|value| !value.is_empty()).map(Cow::into_owned).ok_or_else(
+            || HostError::BadRequest {
+                message: format!(
+                    "`{name}` is missing: address a project with `?workspace=…&project=…`"
+                ),
+            },
+        )
+    };
+    let (workspace, project) = (parameter("workspace")?, parameter("project")?);
+    let (host, body) = (state.host.clone(), incoming.body.clone());
+    let id = incoming.id.to_str().unwrap_or_default().to_owned();
+    let place = host.sql.place().await;
+    let job = move || {
+        let _until_the_end = place;
+        let at = Addressed { workspace: &workspace, project: &project };
+        answer(&host.sql, &Dispatched::new(&host, &id), at, &body)
+    };
+    let text = tokio::task::spawn_blocking(job).await.map_err(|join| HostError::Internal {
+        message: "the statement ended without a result".to_owned(),
+        detail: join.to_string(),
+    })?;
+    Ok(text.map_err(HostError::from)?.into_bytes())
 }
 
 #[derive(Serialize)]

@@ -9,12 +9,15 @@
 //!
 //! Invariant: a value can never become code, and a reference in a text never runs.
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub mod answer;
 pub mod cache;
+mod dispatched;
 pub mod engine;
 pub mod error;
 pub mod lexer;
@@ -28,11 +31,13 @@ pub mod table;
 pub mod widget;
 
 pub use answer::Answer;
+pub use dispatched::Dispatched;
 pub use engine::{Engine, EngineName};
 pub use error::{OperationFailure, SqlError};
 pub use limits::Limits;
 pub use operations::Operations;
 
+use crate::config::Config;
 use cache::TableCache;
 use engine::Query;
 use params::Params;
@@ -42,11 +47,21 @@ use sources::Sources;
 /// Bytes of tables that are kept between requests.
 const KEPT_TABLES: usize = 128 << 20;
 
+/// Requests that run at a time, for each core: statements are work, not waiting.
+const PLACES_PER_CORE: usize = 4;
+
 /// Runs statements and widgets.
 pub struct Sql {
     engine: Box<dyn Engine>,
     limits: Limits,
     kept: TableCache,
+    places: Arc<Semaphore>,
+}
+
+impl fmt::Debug for Sql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sql").field("dialect", &self.engine.dialect()).field("limits", &self.limits).finish()
+    }
 }
 
 /// The address in a request's query: `workspace` and `project`.
@@ -73,7 +88,29 @@ impl Sql {
     /// With the engine that was chosen.
     #[must_use]
     pub fn new(engine: Box<dyn Engine>, limits: Limits) -> Self {
-        Self { engine, limits, kept: TableCache::new(KEPT_TABLES) }
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let places = Arc::new(Semaphore::new(cores * PLACES_PER_CORE));
+        Self { engine, limits, kept: TableCache::new(KEPT_TABLES), places }
+    }
+
+    /// Waits until one more request may run; it may as long as it holds what this gives.
+    pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// With the engine and the limits of the configuration. Nothing is opened yet.
+    #[must_use]
+    pub fn of_config(config: &Config) -> Self {
+        let limits = Limits { time: config.sql_timeout, ..Limits::default() };
+        let engine: Box<dyn Engine> = match config.sql_engine {
+            EngineName::Sqlite => Box::new(engine::sqlite::Sqlite),
+            EngineName::DuckDb => {
+                let library = engine::duckdb::install::library(config.duckdb_lib_dir.as_deref(), &config.cache_dir);
+                Box::new(engine::duckdb::DuckDb::new(library, limits.clone()))
+            }
+        };
+        Self::new(engine, limits)
     }
 
     /// The reply to `POST /api/exec/sql` (the SQL contract §1): the whole body, as JSON.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 use super::answer::Answer;
 use super::error::SqlError;
 use super::lexer::Dialect;
@@ -38,7 +40,8 @@ pub trait Engine: Send + Sync {
 }
 
 /// Which engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EngineName {
     /// SQLite, part of the binary.
     #[default]

@@ -1,0 +1,182 @@
+//! [`Dispatched`]: the operations of the running host, for SQL.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use core_store::{AppStore, Store};
+
+use super::error::OperationFailure;
+use super::operations::{Answered, Arguments, LookupError, OpAddress, Operations, Signature};
+use super::table::{Body, Declared, Kind};
+use crate::dispatch::{Call, Reading};
+use crate::error::HostError;
+use crate::host::Host;
+use crate::plugins::{Address, Catalog, Loaded};
+use crate::reply::Reply;
+
+/// How long a statement waits for an operation that is still being built.
+const BUILD_WAIT: Duration = Duration::from_secs(60);
+
+/// How many calls of an operation by another are followed to see whether one of them writes.
+const MOST_CALLED: usize = 256;
+
+/// The operations of a host, for one request.
+pub struct Dispatched<'a> {
+    host: &'a Host,
+    request_id: String,
+}
+
+impl<'a> Dispatched<'a> {
+    /// For a request that the log knows by this id.
+    #[must_use]
+    pub fn new(host: &'a Host, request_id: &str) -> Self {
+        Self { host, request_id: request_id.to_owned() }
+    }
+
+    fn loaded(&self, address: &Address) -> Result<Arc<Loaded>, HostError> {
+        if let Some(loaded) = self.host.catalog.entry(address).and_then(|entry| entry.ready()) {
+            return Ok(loaded);
+        }
+        Ok(self.host.catalog.wait_ready(address, Instant::now() + BUILD_WAIT)?.1)
+    }
+
+    /// Whether the operation, or one that it calls, declares that it changes anything.
+    fn writes(&self, address: &Address, loaded: Arc<Loaded>) -> bool {
+        let mut seen = vec![address.clone()];
+        let mut open = vec![(address.clone(), loaded)];
+        while let Some((address, loaded)) = open.pop() {
+            if loaded.descriptor.changes() || seen.len() > MOST_CALLED {
+                return true;
+            }
+            for called in &loaded.descriptor.calls {
+                let target = match called.split('.').collect::<Vec<_>>()[..] {
+                    [project, op] => Address::new(&address.workspace, project, op),
+                    [workspace, project, op] => Address::new(workspace, project, op),
+                    _ => continue,
+                };
+                // One that cannot be called will not change anything either.
+                if !seen.contains(&target)
+                    && let Ok(loaded) = self.loaded(&target)
+                {
+                    seen.push(target.clone());
+                    open.push((target, loaded));
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Operations for Dispatched<'_> {
+    fn project(&self, workspace: &str, project: &str) -> Result<(), LookupError> {
+        let catalog = &self.host.catalog;
+        let found = || match catalog.find(workspace, project, "") {
+            Ok(_) | Err(HostError::UnknownOp { .. }) => Ok(()),
+            Err(error) => Err(error),
+        };
+        found()
+            .or_else(|_| {
+                catalog.wait_discovered(Instant::now() + BUILD_WAIT);
+                found()
+            })
+            .map_err(lookup_error)
+    }
+
+    fn lookup(&self, address: &OpAddress) -> Result<Signature, LookupError> {
+        let address = to_address(address);
+        let loaded = self.loaded(&address).map_err(lookup_error)?;
+        let descriptor = &loaded.descriptor;
+        let declared = |column: &sdk::host::ColumnDescriptor| Declared {
+            name: column.name.clone(),
+            kind: Some(Kind::of_letter(&column.kind)),
+        };
+        Ok(Signature {
+            params: descriptor.params.iter().map(|param| param.name.clone()).collect(),
+            columns: descriptor.columns.iter().map(declared).collect(),
+            writes: self.writes(&address, Arc::clone(&loaded)),
+        })
+    }
+
+    fn call(&self, address: &OpAddress, args: &Arguments) -> Result<Answered, OperationFailure> {
+        let address = to_address(address);
+        let mut call = Call { request_id: self.request_id.clone(), ..Call::new(address.clone()) };
+        for (name, text) in args {
+            if name == "app_dir" {
+                call.app_dir = Some(text.clone());
+            } else {
+                call.params.push((name.clone(), text.clone()));
+            }
+        }
+        let reading = Arc::new(Reading::default());
+        call.reading = Some(Arc::clone(&reading));
+        let seen = Seen::before(self.host, &address, call.app_dir.as_deref());
+        let reply = self.host.dispatcher.call(call).map_err(failure)?;
+        let rows = self.loaded(&address).ok().and_then(|loaded| loaded.descriptor.rows.clone());
+        let body = match reply {
+            Reply::Value(text) => rows_in(&text, rows.as_deref()).map_or(Body::Value(text), Body::Records),
+            Reply::Records(records) => Body::Records(records),
+        };
+        // What was read is what there was before and is after: then the answer belongs to it.
+        let seen = seen.filter(|seen| !reading.beyond_collections() && seen.is_current());
+        let fresh = seen.map(|seen| Arc::new(move || seen.is_current()) as Arc<dyn Fn() -> bool + Send + Sync>);
+        Ok(Answered { body, fresh })
+    }
+}
+
+/// What an answer depends on, as it was: the operation's code and the collections it reads.
+struct Seen {
+    catalog: Arc<Catalog>,
+    address: Address,
+    loaded: Arc<Loaded>,
+    app: AppStore,
+    versions: Vec<(String, u64)>,
+}
+
+impl Seen {
+    /// The state before a call; `None` when an answer may depend on more than collections.
+    fn before(host: &Host, address: &Address, app_dir: Option<&str>) -> Option<Self> {
+        let loaded = host.catalog.entry(address)?.ready()?;
+        // Ours only read what they declare; anything else could read a file or the clock by itself.
+        if !loaded.may_run_in_place(address) {
+            return None;
+        }
+        let store: &Store = &host.store;
+        let app = store.app(&host.dispatcher.app_dir(app_dir));
+        let versions = loaded
+            .descriptor
+            .reads
+            .iter()
+            .map(|name| Some((name.clone(), app.read(name).ok()?.version())))
+            .collect::<Option<Vec<_>>>()?;
+        Some(Self { catalog: Arc::clone(&host.catalog), address: address.clone(), loaded, app, versions })
+    }
+
+    fn is_current(&self) -> bool {
+        let same = |now: Arc<Loaded>| Arc::ptr_eq(&now, &self.loaded);
+        self.catalog.entry(&self.address).and_then(|entry| entry.ready()).is_some_and(same)
+            && self.versions.iter().all(|(name, version)| self.app.read(name).is_ok_and(|now| now.version() == *version))
+    }
+}
+
+/// The rows of a reply that has them in one of its members. A reply without that list, such as a refusal, is one row.
+fn rows_in(text: &str, member: Option<&str>) -> Option<Vec<String>> {
+    let rows = json_text::Json::trusted(text).get(member?)?;
+    (rows.kind() == json_text::Kind::Array).then(|| rows.items().map(|row| row.text().to_owned()).collect())
+}
+
+fn to_address(address: &OpAddress) -> Address {
+    Address::new(&address.workspace, &address.project, &address.op)
+}
+
+fn lookup_error(error: HostError) -> LookupError {
+    match error {
+        HostError::UnknownWorkspace { known, .. } => LookupError::Absent { what: "workspaces", known },
+        HostError::UnknownProject { known, .. } => LookupError::Absent { what: "projects", known },
+        HostError::UnknownOp { known, .. } => LookupError::Absent { what: "operations", known },
+        other => LookupError::Failed(failure(other)),
+    }
+}
+
+fn failure(error: HostError) -> OperationFailure {
+    OperationFailure { status: crate::http::status(&error).as_u16(), message: error.to_string() }
+}
