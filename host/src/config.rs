@@ -1,0 +1,313 @@
+//! What the host is told: flags, then environment, then file, into one [`Config`].
+//!
+//! Each source is a [`Settings`] in which everything is optional; [`Config::resolve`] takes each value from the
+//! first source that has it.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::error::HostError;
+use crate::sql::{EngineName, Limits};
+
+/// How safe an acknowledged write is; `core-store` documents both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// Survives a power cut: acknowledged after the sync.
+    #[default]
+    Full,
+    /// Survives a crash of the host, not of the machine.
+    Os,
+}
+
+/// One source of settings; what it does not say is `None` or empty.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// `--udfs`, `UDF_HOST_UDFS` (separated by `:`): folders of sources.
+    pub udfs: Vec<PathBuf>,
+    /// `--plugins`: folders of prebuilt artifacts.
+    pub plugins: Vec<PathBuf>,
+    /// `--only`, `UDF_HOST_ONLY`: look in no other folder than the ones given.
+    pub only: Option<bool>,
+    /// `--no-build`, `UDF_HOST_NO_BUILD`: never start cargo.
+    pub no_build: Option<bool>,
+    /// `--app-dir`: the state folder of calls that name none.
+    pub app_dir: Option<PathBuf>,
+    /// `--durability full|os`, `UDF_HOST_DURABILITY`.
+    pub durability: Option<Durability>,
+    /// `--port`, `UDF_HOST_PORT`: 0 takes a free one.
+    pub port: Option<u16>,
+    /// `--exit-with-parent`.
+    pub exit_with_parent: Option<bool>,
+    /// `--log`, `UDF_HOST_LOG`: a tracing filter, for example `info` or `host=debug`.
+    pub log: Option<String>,
+    /// `--body-limit`, `UDF_HOST_BODY_LIMIT`: bytes of a request body.
+    pub body_limit: Option<usize>,
+    /// `--timeout-ms`, `UDF_HOST_TIMEOUT_MS`: what a call may take unless its `project.toml` says otherwise.
+    pub timeout_ms: Option<u64>,
+    /// `--in-flight`, `UDF_HOST_IN_FLIGHT`: calls that may run at one time.
+    pub in_flight: Option<NonZeroUsize>,
+    /// `UDF_HOST_CACHE`: where checked copies of artifacts are kept.
+    pub cache_dir: Option<PathBuf>,
+    /// `--sql-engine sqlite|duckdb`, `UDF_HOST_SQL_ENGINE`.
+    pub sql_engine: Option<EngineName>,
+    /// `--sql-timeout`, `UDF_HOST_SQL_TIMEOUT`: seconds that one statement may take.
+    pub sql_timeout: Option<f64>,
+    /// `DUCKDB_LIB_DIR`: the folder with libduckdb, if it is not the installed one.
+    pub duckdb_lib_dir: Option<PathBuf>,
+}
+
+/// What the host runs with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Folders of sources that were named, in order; the implied ones come after them (see [`Config::only`]).
+    pub udfs: Vec<PathBuf>,
+    /// Folders of prebuilt artifacts that were named, in order.
+    pub plugins: Vec<PathBuf>,
+    /// Look in no other folder than the ones named.
+    pub only: bool,
+    /// Never start cargo: an operation that is not built, or is stale, is refused with that reason.
+    pub no_build: bool,
+    /// The state folder of calls that name none; absent means the chain of the app-store contract §2.
+    pub app_dir: Option<PathBuf>,
+    /// How safe an acknowledged write is.
+    pub durability: Durability,
+    /// The port to bind; 0 takes a free one.
+    pub port: u16,
+    /// End when the parent process does.
+    pub exit_with_parent: bool,
+    /// The tracing filter, if one was given.
+    pub log: Option<String>,
+    /// The most bytes of a request body.
+    pub body_limit: usize,
+    /// What a call may take unless its `project.toml` says otherwise.
+    pub timeout: Duration,
+    /// Calls that may run at one time; the next one is told to come back.
+    pub in_flight: usize,
+    /// Where checked copies of artifacts are kept; made with mode 0700.
+    pub cache_dir: PathBuf,
+    /// What runs statements.
+    pub sql_engine: EngineName,
+    /// What one statement may take in the engine.
+    pub sql_timeout: Duration,
+    /// The folder with libduckdb, if it is not the installed one.
+    pub duckdb_lib_dir: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Reads the environment through `get`, so that a test needs no real one.
+    ///
+    /// # Errors
+    /// A variable that is set and does not parse, by name.
+    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, HostError> {
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        let flag = |name: &str| -> Result<Option<bool>, HostError> {
+            match get(name).as_deref() {
+                None => Ok(None),
+                Some("1" | "true" | "yes") => Ok(Some(true)),
+                Some("0" | "false" | "no") => Ok(Some(false)),
+                Some(other) => Err(bad(name, other, "1 or 0")),
+            }
+        };
+        let durability = match get("UDF_HOST_DURABILITY").as_deref() {
+            None => None,
+            Some("full") => Some(Durability::Full),
+            Some("os") => Some(Durability::Os),
+            Some(other) => return Err(bad("UDF_HOST_DURABILITY", other, "`full` or `os`")),
+        };
+        let paths = get("UDF_HOST_UDFS").unwrap_or_default();
+        Ok(Self {
+            udfs: paths.split(':').filter(|part| !part.is_empty()).map(PathBuf::from).collect(),
+            plugins: Vec::new(),
+            only: flag("UDF_HOST_ONLY")?,
+            no_build: flag("UDF_HOST_NO_BUILD")?,
+            // `OPENFUSED_APP_DIR_STATE` is not read here: the store's own chain does it for each call.
+            app_dir: None,
+            durability,
+            port: number(&get, "UDF_HOST_PORT")?,
+            exit_with_parent: None,
+            log: get("UDF_HOST_LOG"),
+            body_limit: number(&get, "UDF_HOST_BODY_LIMIT")?,
+            timeout_ms: number(&get, "UDF_HOST_TIMEOUT_MS")?,
+            in_flight: number(&get, "UDF_HOST_IN_FLIGHT")?,
+            cache_dir: get("UDF_HOST_CACHE").map(PathBuf::from),
+            sql_engine: get("UDF_HOST_SQL_ENGINE")
+                .map(|name| {
+                    name.parse()
+                        .map_err(|_| bad("UDF_HOST_SQL_ENGINE", &name, "`sqlite` or `duckdb`"))
+                })
+                .transpose()?,
+            sql_timeout: match get("UDF_HOST_SQL_TIMEOUT") {
+                None => None,
+                Some(text) => Some(sql_seconds(&text).map_err(|_| {
+                    bad("UDF_HOST_SQL_TIMEOUT", &text, "a number of seconds above 0")
+                })?),
+            },
+            duckdb_lib_dir: get("DUCKDB_LIB_DIR").map(PathBuf::from),
+        })
+    }
+
+    /// Reads a settings file (TOML; the keys are the flags' names). A missing file says nothing.
+    ///
+    /// # Errors
+    /// An unreadable file, broken TOML, an unknown key.
+    pub fn from_file(path: &Path) -> Result<Self, HostError> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(HostError::io("read", path, &error)),
+        };
+        toml::from_str(&text).map_err(|error| HostError::Config {
+            place: path.display().to_string(),
+            message: error.to_string().trim_end().to_owned(),
+        })
+    }
+}
+
+impl Config {
+    /// Takes each value from the first of `sources` (strongest first) that has it.
+    #[must_use]
+    pub fn resolve(sources: &[Settings], home: Option<&Path>, xdg_cache: Option<&Path>) -> Self {
+        fn first<T>(sources: &[Settings], pick: impl Fn(&Settings) -> Option<T>) -> Option<T> {
+            sources.iter().find_map(pick)
+        }
+        // Search folders add up, strongest source first: a later one never hides that an earlier one was named.
+        let udfs = sources.iter().flat_map(|source| source.udfs.clone()).collect();
+        let plugins = sources.iter().flat_map(|source| source.plugins.clone()).collect();
+        let cache_dir = first(sources, |s| s.cache_dir.clone())
+            .unwrap_or_else(|| default_cache(home, xdg_cache));
+        Self {
+            udfs,
+            plugins,
+            only: first(sources, |s| s.only).unwrap_or(false),
+            no_build: first(sources, |s| s.no_build).unwrap_or(false),
+            app_dir: first(sources, |s| s.app_dir.clone()),
+            durability: first(sources, |s| s.durability).unwrap_or_default(),
+            port: first(sources, |s| s.port).unwrap_or(0),
+            exit_with_parent: first(sources, |s| s.exit_with_parent).unwrap_or(false),
+            log: first(sources, |s| s.log.clone()),
+            body_limit: first(sources, |s| s.body_limit).unwrap_or(2 << 20),
+            timeout: Duration::from_millis(first(sources, |s| s.timeout_ms).unwrap_or(30_000)),
+            in_flight: first(sources, |s| s.in_flight).map_or(256, NonZeroUsize::get),
+            cache_dir,
+            sql_engine: first(sources, |s| s.sql_engine).unwrap_or_default(),
+            sql_timeout: first(sources, |s| s.sql_timeout)
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .filter(|time| !time.is_zero())
+                .unwrap_or(Limits::default().time),
+            duckdb_lib_dir: first(sources, |s| s.duckdb_lib_dir.clone()),
+        }
+    }
+
+    /// `flags`, then this process's environment, then `$XDG_CONFIG_HOME/udf-host/config.toml` (else below
+    /// `~/.config`).
+    ///
+    /// # Errors
+    /// A variable or file that does not parse.
+    pub fn from_process(flags: Settings) -> Result<Self, HostError> {
+        let var = |name: &str| {
+            std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+        };
+        let home = var("HOME");
+        let folder =
+            var("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+        let env = Settings::from_env(|name| std::env::var(name).ok())?;
+        let file = match folder {
+            Some(folder) => Settings::from_file(&folder.join("udf-host/config.toml"))?,
+            None => Settings::default(),
+        };
+        Ok(Self::resolve(&[flags, env, file], home.as_deref(), var("XDG_CACHE_HOME").as_deref()))
+    }
+}
+
+/// Seconds that a statement may take: above zero, and short enough to be waited for.
+pub(crate) fn sql_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        _ => Err("expected a number of seconds, above 0".to_owned()),
+    }
+}
+
+fn default_cache(home: Option<&Path>, xdg_cache: Option<&Path>) -> PathBuf {
+    match (xdg_cache, home) {
+        // The XDG rule: a relative value is invalid and to be ignored.
+        (Some(cache), _) if cache.is_absolute() => cache.join("udf-host"),
+        (_, Some(home)) => home.join(".cache/udf-host"),
+        (_, None) => {
+            // No home at all: a folder per user, checked to be ours before it is trusted (`artifact.rs`).
+            std::env::temp_dir().join(format!("udf-host-{}", rustix::process::getuid().as_raw()))
+        }
+    }
+}
+
+fn number<T: std::str::FromStr>(
+    get: &impl Fn(&str) -> Option<String>,
+    name: &str,
+) -> Result<Option<T>, HostError> {
+    get(name).map(|text| text.parse().map_err(|_| bad(name, &text, "a number"))).transpose()
+}
+
+fn bad(name: &str, value: &str, expected: &str) -> HostError {
+    HostError::Config { place: name.to_owned(), message: format!("`{value}` is not {expected}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_strongest_source_wins_and_folders_add_up() {
+        let flags = Settings { port: Some(7), udfs: vec!["a".into()], ..Settings::default() };
+        let env = Settings::from_env(|name| match name {
+            "UDF_HOST_PORT" => Some("8".to_owned()),
+            "UDF_HOST_UDFS" => Some("b::c".to_owned()),
+            "UDF_HOST_TIMEOUT_MS" => Some("1500".to_owned()),
+            _ => None,
+        })
+        .unwrap();
+        let file: Settings =
+            toml::from_str("in-flight = 3\ntimeout-ms = 9\ndurability = \"os\"").unwrap();
+        let config = Config::resolve(&[flags, env, file], Some(Path::new("/h")), None);
+        assert_eq!(config.port, 7);
+        assert_eq!(config.udfs, ["a", "b", "c"].map(PathBuf::from));
+        assert_eq!(config.timeout, Duration::from_millis(1500));
+        assert_eq!((config.in_flight, config.durability), (3, Durability::Os));
+        assert_eq!(config.cache_dir, Path::new("/h/.cache/udf-host"));
+    }
+
+    #[test]
+    fn a_bad_variable_is_named() {
+        for (name, value) in
+            [("UDF_HOST_PORT", "x"), ("UDF_HOST_DURABILITY", "none"), ("UDF_HOST_ONLY", "maybe")]
+        {
+            let error =
+                Settings::from_env(|asked| (asked == name).then(|| value.to_owned())).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains(name) && text.contains(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_of_the_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+        std::fs::write(&path, "prot = 1").unwrap();
+        assert!(Settings::from_file(&path).unwrap_err().to_string().contains("prot"));
+        assert_eq!(Settings::from_file(&folder.path().join("none")).unwrap(), Settings::default());
+    }
+
+    #[test]
+    fn a_relative_cache_home_is_ignored() {
+        let config = Config::resolve(&[], Some(Path::new("/h")), Some(Path::new("rel")));
+        assert_eq!(config.cache_dir, Path::new("/h/.cache/udf-host"));
+        let config = Config::resolve(&[], None, Some(Path::new("/c")));
+        assert_eq!(config.cache_dir, Path::new("/c/udf-host"));
+    }
+}

@@ -1,0 +1,56 @@
+//! [`Host`]: everything that runs, without a way in from outside. HTTP and the command line are such ways.
+
+use std::sync::Arc;
+
+use core_store::{Store, StoreOptions};
+
+use crate::config::{Config, Durability};
+use crate::dispatch::Dispatcher;
+use crate::error::HostError;
+use crate::lane::Inline;
+use crate::plugins::Catalog;
+use crate::plugins::engine::Engine;
+use crate::sql::Sql;
+
+/// Everything that runs. Cheap to clone; all clones are the one host.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// What it was told.
+    pub config: Arc<Config>,
+    /// Which operations there are.
+    pub catalog: Arc<Catalog>,
+    /// The one door to them.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Statements over operations.
+    pub sql: Arc<Sql>,
+    /// The state, for what is not an operation: the doctor's look at locks and corrupt collections.
+    pub store: Store,
+    engine: Engine,
+}
+
+impl Host {
+    /// Starts it and returns at once: folders are walked, and operations built and loaded, on a thread behind.
+    /// [`Catalog::progress`] tells how far that is.
+    ///
+    /// # Errors
+    /// The thread could not be started.
+    pub fn start(config: Config) -> Result<Self, HostError> {
+        let config = Arc::new(config);
+        let catalog = Arc::new(Catalog::default());
+        let durability = match config.durability {
+            Durability::Full => core_store::Durability::Full,
+            Durability::Os => core_store::Durability::Os,
+        };
+        let store = Store::open(StoreOptions { durability });
+        let lane = Box::new(Inline::new(store.clone(), config.in_flight));
+        let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&catalog), lane, &config));
+        let engine = Engine::spawn(&config, &catalog)?;
+        let sql = Arc::new(Sql::of_config(&config));
+        Ok(Self { config, catalog, dispatcher, sql, store, engine })
+    }
+
+    /// Ends a build that is running. Calls that are running go on to their end.
+    pub fn stop(&self) {
+        self.engine.stop();
+    }
+}

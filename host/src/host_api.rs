@@ -1,0 +1,239 @@
+//! [`Service`]: what a plugin may ask of the host during one call. State, time and chance are the session's; log
+//! lines, calls of other operations and deadlines are answered here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use core_store::Store;
+use sdk::abi::Method;
+use sdk::host::{HostService, StoreSession};
+use sdk::wire::{CallRequest, TraceRequest, Wire};
+use sdk::{ErrorKind, UdfError};
+
+use crate::dispatch::{Call, Reading};
+use crate::error::HostError;
+use crate::lane::Job;
+use crate::plugins::Address;
+
+/// Answers the requests of one call.
+pub(crate) struct Service<'a> {
+    job: &'a Job<'a>,
+    session: StoreSession,
+    /// Whether something was changed for good. From then on the call is let go to its end, cancelled or not: half of
+    /// what an operation does would be worse than all of it.
+    changed: AtomicBool,
+}
+
+impl<'a> Service<'a> {
+    pub(crate) fn new(job: &'a Job<'a>, store: &Store) -> Self {
+        let app = store.app(&job.dispatcher.app_dir(job.call.app_dir.as_deref()));
+        let session = StoreSession::new(store, app, std::sync::Arc::clone(&job.loaded.access));
+        Self { job, session, changed: AtomicBool::new(false) }
+    }
+
+    /// Refuses a request when nobody waits for the call any more and nothing has been changed yet. So a caller that
+    /// was told "timeout" knows that what had not begun to commit will not.
+    fn check_cancelled(&self, method: Method) -> Result<(), UdfError> {
+        let harmless = matches!(
+            method,
+            Method::ROLLBACK | Method::FOLDER_UNLOCK | Method::TRACE | Method::DEADLINE
+        );
+        if harmless || !self.cancelled() || self.changed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        Err(if self.job.call.cancel.is_cancelled() && Instant::now() < self.job.deadline {
+            UdfError::new(ErrorKind::Cancelled, "the call was cancelled")
+        } else {
+            UdfError::new(ErrorKind::Timeout, "the call's time is up")
+        })
+    }
+
+    fn trace(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        let TraceRequest { level, message } = TraceRequest::decode(request)?;
+        let (op, request) = (&self.job.entry.address, &*self.job.call.request_id);
+        let message = one_line(message);
+        match level {
+            1 => tracing::error!(target: "udf_host::plugin", %op, request, "{message}"),
+            2 => tracing::warn!(target: "udf_host::plugin", %op, request, "{message}"),
+            3 => tracing::info!(target: "udf_host::plugin", %op, request, "{message}"),
+            4 => tracing::debug!(target: "udf_host::plugin", %op, request, "{message}"),
+            _ => tracing::trace!(target: "udf_host::plugin", %op, request, "{message}"),
+        }
+        Ok(().encode())
+    }
+
+    fn call_other(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        let CallRequest { op, params } = CallRequest::decode(request)?;
+        self.session.access().check_call(op)?;
+        if self.session.holds_locks() {
+            return Err(UdfError::new(
+                ErrorKind::Refused,
+                format!(
+                    "`{op}` was called inside a transaction, for which it might wait for ever: commit first"
+                ),
+            ));
+        }
+        let own = &self.job.entry.address;
+        let address = match op.split('.').collect::<Vec<_>>()[..] {
+            [project, name] => Address::new(&own.workspace, project, name),
+            [workspace, project, name] => Address::new(workspace, project, name),
+            _ => {
+                let form = "is neither `project.operation` nor `workspace.project.operation`";
+                return Err(UdfError::new(ErrorKind::NotFound, format!("`{op}` {form}")));
+            }
+        };
+        let mut app_dir = self.job.call.app_dir.clone();
+        let mut texts = Vec::with_capacity(params.len());
+        for (name, text) in params {
+            if name == "app_dir" {
+                app_dir = Some(text.to_owned());
+            } else {
+                texts.push((name.to_owned(), text.to_owned()));
+            }
+        }
+        let call = Call {
+            address,
+            params: texts,
+            app_dir,
+            request_id: self.job.call.request_id.clone(),
+            deadline: Some(self.job.deadline),
+            cancel: self.job.call.cancel.clone(),
+            reading: self.job.call.reading.clone(),
+        };
+        let outcome = self.job.dispatcher.call_nested(self.job, call);
+        // What it did, if it writes, is done whatever becomes of this call.
+        self.changed.store(true, Ordering::Relaxed);
+        outcome.map_err(to_udf_error)?.encode()
+    }
+}
+
+impl HostService for Service<'_> {
+    fn call(&self, method: Method, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        self.check_cancelled(method)?;
+        if let Some(reading) = &self.job.call.reading {
+            check_reading(reading, method)?;
+        }
+        match method {
+            Method::TRACE => return self.trace(request),
+            Method::CALL => return self.call_other(request),
+            Method::DEADLINE => return Ok(Some(left_ms(self.job.deadline)).encode()),
+            _ => {}
+        }
+        let reply =
+            self.session.call(method, request).unwrap_or_else(|| Err(self.unsupported(method)));
+        if reply.is_ok() && changes_something(method) {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+        reply
+    }
+
+    fn cancelled(&self) -> bool {
+        self.job.call.cancel.is_cancelled() || Instant::now() >= self.job.deadline
+    }
+}
+
+fn changes_something(method: Method) -> bool {
+    matches!(
+        method,
+        Method::COMMIT
+            | Method::LOG_APPEND
+            | Method::LOG_REMOVE
+            | Method::LOG_CREATE
+            | Method::FOLDER_REPLACE
+            | Method::FOLDER_CREATE
+            | Method::FOLDER_REMOVE
+            | Method::FOLDER_CREATE_DIR
+    )
+}
+
+/// Of a call that must change nothing: refuses what would, and notes what it depends on beside collections.
+fn check_reading(reading: &Reading, method: Method) -> Result<(), UdfError> {
+    if changes_something(method) {
+        let message =
+            "it tried to change something while it was read in SQL, where nothing can be changed";
+        return Err(UdfError::new(ErrorKind::Refused, message));
+    }
+    let collections =
+        [Method::READ, Method::FIND, Method::SCAN, Method::VALUE, Method::TRACE, Method::DEADLINE];
+    if !collections.contains(&method) {
+        reading.note_beyond();
+    }
+    Ok(())
+}
+
+fn left_ms(deadline: Instant) -> u64 {
+    let left: Duration = deadline.saturating_duration_since(Instant::now());
+    u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A line of a plugin's stays one line of the log, and of bounded length.
+fn one_line(message: &str) -> String {
+    const MOST: usize = 4096;
+    let mut line = String::with_capacity(message.len().min(MOST));
+    for c in message.chars() {
+        if line.len() >= MOST {
+            line.push('…');
+            break;
+        }
+        match c {
+            '\n' => line.push_str("\\n"),
+            c if c.is_control() => line.push(' '),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// What an operation reads when the one it called failed.
+fn to_udf_error(error: HostError) -> UdfError {
+    let kind = match &error {
+        HostError::UnknownWorkspace { .. }
+        | HostError::UnknownProject { .. }
+        | HostError::UnknownOp { .. } => ErrorKind::NotFound,
+        HostError::BadRequest { .. } | HostError::BadParameter { .. } => ErrorKind::BadParameter,
+        HostError::Raised { .. } => ErrorKind::Raised,
+        HostError::Panicked { .. } => ErrorKind::Panicked,
+        HostError::Overloaded { .. } => ErrorKind::Overloaded,
+        HostError::StillBuilding { .. } | HostError::Timeout { .. } => ErrorKind::Timeout,
+        HostError::Cancelled { .. } => ErrorKind::Cancelled,
+        HostError::Undeclared { .. }
+        | HostError::Refused { .. }
+        | HostError::Sql(_)
+        | HostError::Internal { .. }
+        | HostError::Config { .. }
+        | HostError::PortTaken { .. }
+        | HostError::Io { .. } => ErrorKind::Internal,
+    };
+    UdfError::new(kind, error.to_string())
+}
+
+/// What a caller gets for an error that an operation ended with.
+pub(crate) fn to_host_error(error: &UdfError, job: &Job<'_>, limit: usize) -> HostError {
+    let op = job.entry.address.clone();
+    let message = error.message().to_owned();
+    match error.kind() {
+        ErrorKind::BadParameter => HostError::BadParameter { message },
+        // An operation that it calls is not there: its own affair, not the caller's wrong address.
+        ErrorKind::Raised | ErrorKind::NotFound => HostError::Raised { message },
+        ErrorKind::Panicked => HostError::Panicked { op, message },
+        ErrorKind::Cancelled => HostError::Cancelled { op },
+        ErrorKind::Timeout => HostError::Timeout { op, after: job.began.elapsed() },
+        ErrorKind::Refused => HostError::Undeclared { op, message },
+        ErrorKind::Overloaded => HostError::Overloaded { limit },
+        ErrorKind::Unsupported | ErrorKind::Internal => {
+            HostError::Internal { message, detail: format!("{:?} in {op}", error.kind()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plugins_line_stays_one_line() {
+        assert_eq!(one_line("a\nb\u{1b}[31mc\r"), "a\\nb [31mc ");
+        let long = one_line(&"x".repeat(10_000));
+        assert!(long.len() < 4200 && long.ends_with('…'));
+    }
+}

@@ -1,0 +1,33 @@
+//! [`Inline`]: the call runs in the host's own process, on the thread that brings it.
+
+use core_store::Store;
+use sdk::Params;
+use sdk::host::invoke;
+
+use super::{Job, Lane};
+use crate::error::HostError;
+use crate::host_api::{Service, to_host_error};
+
+/// Runs calls in the host's own process.
+#[derive(Debug)]
+pub(crate) struct Inline {
+    store: Store,
+    limit: usize,
+}
+
+impl Inline {
+    /// `limit` is how many calls the host runs at a time, for the message of one that finds no room.
+    pub(crate) fn new(store: Store, limit: usize) -> Self {
+        Self { store, limit }
+    }
+}
+
+impl Lane for Inline {
+    fn run(&self, job: &Job<'_>) -> Result<sdk::Reply, HostError> {
+        let service = Service::new(job, &self.store);
+        let params: Params =
+            job.call.params.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        invoke(job.loaded.plugin, &service, &params)
+            .map_err(|error| to_host_error(&error, job, self.limit))
+    }
+}

@@ -1,0 +1,506 @@
+//! [`Catalog`]: which operations there are, what state each is in, and why one cannot be called.
+//!
+//! The set of operations is an [`Index`] that is replaced whole; the state of each changes inside its [`Entry`].
+//! Whoever waits (a call for its operation, a command for the build) is woken by every change.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use super::Address;
+use super::load::Loaded;
+use super::manifest::{LaneChoice, OpSettings};
+use super::refusal::Refusal;
+use crate::dispatch::Pace;
+use crate::error::HostError;
+use crate::stats::OpStats;
+
+/// Which operations there are. One per host; shared by everything that calls, lists or loads.
+#[derive(Debug)]
+pub struct Catalog {
+    index: RwLock<Arc<Index>>,
+    progress: watch::Sender<Progress>,
+    changes: Mutex<u64>,
+    changed: Condvar,
+}
+
+/// One operation.
+#[derive(Debug)]
+pub struct Entry {
+    /// What it is called by.
+    pub address: Address,
+    /// Where its folder is, as the author knows it.
+    pub folder: PathBuf,
+    /// The text of its `spec.md`; empty when there is none.
+    pub spec: String,
+    /// What its `project.toml` says of it.
+    pub settings: OpSettings,
+    /// How its calls went; a newer version of the operation goes on counting here.
+    pub stats: Arc<OpStats>,
+    /// Whether it has proven fast enough to run without a thread of its own.
+    pub(crate) pace: Arc<Pace>,
+    state: RwLock<EntryState>,
+}
+
+/// Whether an operation can be called.
+#[derive(Debug, Clone)]
+pub enum EntryState {
+    /// Found; its turn to be built, checked or loaded has not come or is now.
+    Building,
+    /// It can be called.
+    Ready(Arc<Loaded>),
+    /// It cannot be called.
+    Refused(Arc<Refusal>),
+}
+
+/// Something that is wrong and belongs to no operation, for example a search folder that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The file or folder.
+    pub place: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// How far the host is with getting everything ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Whether the folders have been walked, so that an unknown operation is unknown for good.
+    pub discovered: bool,
+    /// Whether nothing is left to build or load.
+    pub settled: bool,
+    /// Operations found.
+    pub total: usize,
+    /// Operations that can be called.
+    pub ready: usize,
+    /// Operations that cannot.
+    pub refused: usize,
+    /// What is going on, for people: "building 3 of 40 operations", "waiting for another cargo …".
+    pub note: String,
+}
+
+/// An operation as `list`, `describe` and `GET /api/udfs` show it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EntryView {
+    /// The first part of the address.
+    pub workspace: String,
+    /// The second part of the address.
+    pub project: String,
+    /// The third part of the address.
+    pub op: String,
+    /// `building`, `ready` or `refused`.
+    pub state: &'static str,
+    /// Why it was refused, one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What would have been right, when something was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What was there instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// The files or folders at fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PathBuf>,
+    /// What to do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// The whole story, for example the compiler's message, with the author's paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What the plugin says of itself: doc, params, declared access, columns. Absent until it is ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub descriptor: Option<serde_json::Value>,
+    /// Where its calls run.
+    pub lane: &'static str,
+    /// Set when `project.toml` asks for a lane that this host does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lane_note: Option<String>,
+    /// What a call may take, if `project.toml` says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How long a result may be reused, in seconds, if `project.toml` says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_max_age: Option<u64>,
+    /// The operation's folder.
+    pub folder: PathBuf,
+    /// SHA-256 of the loaded artifact, lower-case hex.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// When the artifact was built, in seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built_at: Option<u64>,
+    /// Calls since the host started.
+    pub calls: u64,
+    /// Those that ended in an error.
+    pub errors: u64,
+    /// Half of the calls took at most this many microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p50_us: Option<u64>,
+    /// 99 of 100 calls took at most this many microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99_us: Option<u64>,
+    /// Calls that were answered "timeout" and are still running.
+    pub stuck: usize,
+}
+
+type Ops = BTreeMap<Arc<str>, Arc<Entry>>;
+type Projects = BTreeMap<Arc<str>, Ops>;
+
+/// Every operation at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    workspaces: BTreeMap<Arc<str>, Projects>,
+    problems: Vec<Problem>,
+}
+
+impl Index {
+    pub(crate) fn new(
+        entries: impl IntoIterator<Item = Arc<Entry>>,
+        problems: Vec<Problem>,
+    ) -> Self {
+        let mut index = Self { problems, ..Self::default() };
+        for entry in entries {
+            let Address { workspace, project, op } = entry.address.clone();
+            index
+                .workspaces
+                .entry(workspace)
+                .or_default()
+                .entry(project)
+                .or_default()
+                .insert(op, entry);
+        }
+        index
+    }
+
+    fn find(&self, workspace: &str, project: &str, op: &str) -> Result<Arc<Entry>, HostError> {
+        fn known<T>(map: &BTreeMap<Arc<str>, T>) -> Vec<String> {
+            map.keys().map(|key| key.to_string()).collect()
+        }
+        let projects =
+            self.workspaces.get(workspace).ok_or_else(|| HostError::UnknownWorkspace {
+                workspace: workspace.to_owned(),
+                known: known(&self.workspaces),
+            })?;
+        let ops = projects.get(project).ok_or_else(|| HostError::UnknownProject {
+            workspace: workspace.to_owned(),
+            project: project.to_owned(),
+            known: known(projects),
+        })?;
+        ops.get(op).cloned().ok_or_else(|| HostError::UnknownOp {
+            workspace: workspace.to_owned(),
+            project: project.to_owned(),
+            op: op.to_owned(),
+            known: known(ops),
+        })
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.workspaces.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values)
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(
+        address: Address,
+        folder: PathBuf,
+        spec: String,
+        settings: OpSettings,
+        state: EntryState,
+    ) -> Self {
+        Self {
+            address,
+            folder,
+            spec,
+            settings,
+            stats: Arc::default(),
+            pace: Arc::default(),
+            state: RwLock::new(state),
+        }
+    }
+
+    /// The state now.
+    #[must_use]
+    pub fn state(&self) -> EntryState {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The plugin, if it can be called right now. This is the hot path of every call.
+    pub(crate) fn ready(&self) -> Option<Arc<Loaded>> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            EntryState::Ready(loaded) => Some(Arc::clone(loaded)),
+            EntryState::Building | EntryState::Refused(_) => None,
+        }
+    }
+
+    /// The plugin, an error if it was refused, or neither while it is being built.
+    fn outcome(&self) -> Option<Result<Arc<Loaded>, HostError>> {
+        match self.state() {
+            EntryState::Building => None,
+            EntryState::Ready(loaded) => Some(Ok(loaded)),
+            EntryState::Refused(refusal) => Some(Err(HostError::Refused {
+                op: self.address.clone(),
+                reason: refusal.reason.clone(),
+                remedy: refusal.remedy.clone(),
+            })),
+        }
+    }
+
+    /// The operation as it is shown.
+    #[must_use]
+    pub fn view(&self) -> EntryView {
+        let state = self.state();
+        let (loaded, refusal) = match &state {
+            EntryState::Building => (None, None),
+            EntryState::Ready(loaded) => (Some(loaded), None),
+            EntryState::Refused(refusal) => (None, Some(refusal)),
+        };
+        let counts = self.stats.counts();
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        EntryView {
+            workspace: self.address.workspace.to_string(),
+            project: self.address.project.to_string(),
+            op: self.address.op.to_string(),
+            state: match &state {
+                EntryState::Building => "building",
+                EntryState::Ready(_) => "ready",
+                EntryState::Refused(_) => "refused",
+            },
+            reason: refusal.map(|refusal| refusal.reason.clone()),
+            expected: refusal.and_then(|refusal| refusal.expected.clone()),
+            found: refusal.and_then(|refusal| refusal.found.clone()),
+            files: refusal.map(|refusal| refusal.files.clone()).unwrap_or_default(),
+            remedy: refusal.map(|refusal| refusal.remedy.clone()),
+            detail: refusal.and_then(|refusal| refusal.detail.clone()),
+            descriptor: loaded.map(|loaded| loaded.descriptor_json.clone()),
+            lane: "inline",
+            lane_note: (self.settings.lane == Some(LaneChoice::Worker)).then(|| {
+                "project.toml asks for lane `worker`; this host has no worker lane, so calls run inline".to_owned()
+            }),
+            timeout_ms: self.settings.timeout.and_then(|time| u64::try_from(time.as_millis()).ok()),
+            cache_max_age: self.settings.cache_max_age.map(|time| time.as_secs()),
+            folder: self.folder.clone(),
+            hash: loaded.map(|loaded| loaded.hash.clone()),
+            built_at: loaded
+                .and_then(|loaded| loaded.built_at.duration_since(std::time::UNIX_EPOCH).ok())
+                .map(|since| since.as_secs()),
+            calls: counts.calls,
+            errors: counts.errors,
+            p50_us: counts.p50.map(micros),
+            p99_us: counts.p99.map(micros),
+            stuck: counts.stuck,
+        }
+    }
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self {
+            index: RwLock::default(),
+            progress: watch::Sender::new(Progress::default()),
+            changes: Mutex::new(0),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl Catalog {
+    /// Every operation in the order of its address.
+    #[must_use]
+    pub fn list(&self) -> Vec<EntryView> {
+        self.index().entries().map(|entry| entry.view()).collect()
+    }
+
+    /// Every operation in the order of its address.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        self.index().entries().cloned().collect()
+    }
+
+    /// What is wrong beside the operations.
+    #[must_use]
+    pub fn problems(&self) -> Vec<Problem> {
+        self.index().problems.clone()
+    }
+
+    /// The operation of exactly this address, as far as the folders have been walked.
+    #[must_use]
+    pub fn entry(&self, address: &Address) -> Option<Arc<Entry>> {
+        self.find(&address.workspace, &address.project, &address.op).ok()
+    }
+
+    /// The operation, as far as the folders have been walked.
+    ///
+    /// # Errors
+    /// `UnknownWorkspace`, `UnknownProject` or `UnknownOp`, with the names that exist.
+    pub fn find(&self, workspace: &str, project: &str, op: &str) -> Result<Arc<Entry>, HostError> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner).find(workspace, project, op)
+    }
+
+    /// How far the host is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.progress.borrow().clone()
+    }
+
+    /// Tells of every change of [`Catalog::progress`].
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// The operation and its plugin; waits, on this thread, until it is ready or `deadline`.
+    ///
+    /// # Errors
+    /// Unknown, refused, or still being built at `deadline`.
+    pub fn wait_ready(
+        &self,
+        address: &Address,
+        deadline: Instant,
+    ) -> Result<(Arc<Entry>, Arc<Loaded>), HostError> {
+        let began = Instant::now();
+        let mut seen = *self.changes();
+        loop {
+            if let Some(outcome) = self.attempt(address) {
+                return outcome;
+            }
+            if !self.wait_change(&mut seen, deadline) {
+                return Err(still_building(address, began));
+            }
+        }
+    }
+
+    /// [`Catalog::wait_ready`] without holding a thread.
+    ///
+    /// # Errors
+    /// As [`Catalog::wait_ready`].
+    pub async fn ready(
+        &self,
+        address: &Address,
+        deadline: Instant,
+    ) -> Result<(Arc<Entry>, Arc<Loaded>), HostError> {
+        let began = Instant::now();
+        // Subscribed before the first look: a change between look and wait is then seen as a change.
+        let mut receiver = self.subscribe();
+        loop {
+            receiver.mark_unchanged();
+            if let Some(outcome) = self.attempt(address) {
+                return outcome;
+            }
+            let waited = tokio::time::timeout_at(deadline.into(), receiver.changed()).await;
+            if !matches!(waited, Ok(Ok(()))) {
+                return Err(still_building(address, began));
+            }
+        }
+    }
+
+    /// Waits, on this thread, until nothing is left to build or load; false when `deadline` came first.
+    pub fn wait_settled(&self, deadline: Instant) -> bool {
+        self.wait_until(deadline, |progress| progress.settled)
+    }
+
+    /// Waits, on this thread, until the folders have been walked; false when `deadline` came first.
+    pub fn wait_discovered(&self, deadline: Instant) -> bool {
+        self.wait_until(deadline, |progress| progress.discovered)
+    }
+
+    fn wait_until(&self, deadline: Instant, done: impl Fn(&Progress) -> bool) -> bool {
+        let mut seen = *self.changes();
+        loop {
+            if done(&self.progress.borrow()) {
+                return true;
+            }
+            if !self.wait_change(&mut seen, deadline) {
+                return false;
+            }
+        }
+    }
+
+    fn attempt(&self, address: &Address) -> Option<Result<(Arc<Entry>, Arc<Loaded>), HostError>> {
+        // Read before the look-up: if discovery ends in between, "unknown" is looked at once more.
+        let discovered = self.progress.borrow().discovered;
+        match self.find(&address.workspace, &address.project, &address.op) {
+            Ok(entry) => entry.outcome().map(|outcome| outcome.map(|loaded| (entry, loaded))),
+            Err(unknown) => discovered.then_some(Err(unknown)),
+        }
+    }
+
+    fn index(&self) -> Arc<Index> {
+        Arc::clone(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn changes(&self) -> MutexGuard<'_, u64> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False when `deadline` came before a change later than `seen`.
+    fn wait_change(&self, seen: &mut u64, deadline: Instant) -> bool {
+        let mut changes = self.changes();
+        while *changes == *seen {
+            let Some(left) =
+                deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+            else {
+                return false;
+            };
+            changes =
+                self.changed.wait_timeout(changes, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *seen = *changes;
+        true
+    }
+
+    /// Publishes a new set of operations.
+    pub(crate) fn publish(&self, index: Index) {
+        *self.index.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
+        self.announce(|progress| progress.discovered = true);
+    }
+
+    /// Sets the state of one operation.
+    pub(crate) fn set_state(&self, entry: &Entry, state: EntryState) {
+        *entry.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        self.announce(|_| {});
+    }
+
+    /// Says what is going on.
+    pub(crate) fn note(&self, note: impl Into<String>) {
+        let note = note.into();
+        self.announce(|progress| progress.note = note);
+    }
+
+    /// Says that nothing is left to build or load.
+    pub(crate) fn settle(&self) {
+        self.announce(|progress| {
+            progress.settled = true;
+            progress.note.clear();
+        });
+    }
+
+    fn announce(&self, change: impl FnOnce(&mut Progress)) {
+        let index = self.index();
+        let (mut total, mut ready, mut refused) = (0, 0, 0);
+        for entry in index.entries() {
+            total += 1;
+            match &*entry.state.read().unwrap_or_else(PoisonError::into_inner) {
+                EntryState::Building => {}
+                EntryState::Ready(_) => ready += 1,
+                EntryState::Refused(_) => refused += 1,
+            }
+        }
+        self.progress.send_modify(|progress| {
+            (progress.total, progress.ready, progress.refused) = (total, ready, refused);
+            change(progress);
+        });
+        *self.changes() += 1;
+        self.changed.notify_all();
+    }
+}
+
+fn still_building(address: &Address, began: Instant) -> HostError {
+    HostError::StillBuilding { op: address.clone(), waited: began.elapsed() }
+}

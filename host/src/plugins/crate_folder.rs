@@ -1,0 +1,100 @@
+//! Judges one folder as a crate: an operation, a library that operations share, or something broken.
+
+use std::path::{Path, PathBuf};
+
+use super::refusal::Refusal;
+
+/// What a folder's Cargo.toml declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CrateKind {
+    /// A cdylib: an operation, if the rest is in order too.
+    Operation,
+    /// Anything else; operations may depend on it.
+    Library,
+}
+
+/// Reads the folder's Cargo.toml far enough to tell what it is. What only cargo can tell is left to cargo.
+pub(crate) fn kind(folder: &Path) -> Result<CrateKind, Refusal> {
+    let manifest = read_manifest(folder)?;
+    Ok(if is_cdylib(&manifest) { CrateKind::Operation } else { CrateKind::Library })
+}
+
+/// Checks a folder that declares an operation. `package` is what its place says it must be called.
+pub(crate) fn check_operation(folder: &Path, package: &str) -> Result<(), Refusal> {
+    let manifest = read_manifest(folder)?;
+    let path = folder.join("Cargo.toml");
+    let found = manifest
+        .get("package")
+        .and_then(|package| package.get("name"))
+        .and_then(toml::Value::as_str);
+    if found != Some(package) {
+        let found = found.map_or_else(|| "no name".to_owned(), |name| format!("`{name}`"));
+        return Err(Refusal::new(
+            format!("its package is {found}, not `{package}`"),
+            format!("set `name = \"{package}\"` in its Cargo.toml, which is what its folder says"),
+        )
+        .compared(package, found)
+        .file(path));
+    }
+    let lib = manifest.get("lib");
+    let renamed = lib.and_then(|lib| lib.get("name")).and_then(toml::Value::as_str);
+    let lib_name = lib_name(package);
+    if renamed.is_some_and(|name| name != lib_name) {
+        return Err(Refusal::new(
+            "its [lib] has a name of its own, so its artifact could overwrite another's",
+            "remove `name` from [lib] in its Cargo.toml",
+        )
+        .file(path));
+    }
+    let source =
+        lib.and_then(|lib| lib.get("path")).and_then(toml::Value::as_str).unwrap_or("src/lib.rs");
+    if !folder.join(source).is_file() {
+        return Err(Refusal::new(
+            format!("it has no {source}"),
+            format!("write {source}, or remove the folder"),
+        )
+        .file(folder.join(source)));
+    }
+    Ok(())
+}
+
+/// The name of a package's library: what its artifact is called.
+pub(crate) fn lib_name(package: &str) -> String {
+    package.replace('-', "_")
+}
+
+fn read_manifest(folder: &Path) -> Result<toml::Table, Refusal> {
+    let path = folder.join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+    text.parse().map_err(|error: toml::de::Error| {
+        Refusal::new(
+            format!("its Cargo.toml is not valid TOML: {}", error.message()),
+            "correct its Cargo.toml",
+        )
+        .file(&path)
+        .detail(error.to_string())
+    })
+}
+
+fn unreadable(path: &PathBuf, error: &std::io::Error) -> Refusal {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        Refusal::new(
+            "it has no Cargo.toml",
+            "write one (`udf-host new PROJECT/OP` makes a whole folder), or remove the folder",
+        )
+        .file(path)
+    } else {
+        Refusal::new(
+            format!("its Cargo.toml cannot be read: {error}"),
+            "make it a readable text file",
+        )
+        .file(path)
+    }
+}
+
+fn is_cdylib(manifest: &toml::Table) -> bool {
+    let Some(lib) = manifest.get("lib") else { return false };
+    let kinds =
+        lib.get("crate-type").or_else(|| lib.get("crate_type")).and_then(toml::Value::as_array);
+    kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.as_str() == Some("cdylib")))
+}

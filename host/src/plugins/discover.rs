@@ -1,0 +1,359 @@
+//! Walks the roots: which operations there are, and which folders are broken and how.
+//!
+//! `<root>/<project>/<op>/` is an operation, `<root>/<op>/` one of project `main`. A folder whose Cargo.toml
+//! declares no cdylib is a library; `widgets/`, `target/` and folders whose name starts with a dot are passed over.
+//! What is wrong with one folder concerns that folder only.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::Address;
+use super::catalog::Problem;
+use super::crate_folder::{self, CrateKind};
+use super::manifest::{self, DEFAULT_WORKSPACE, OpSettings, ProjectManifest};
+use super::refusal::Refusal;
+use super::roots::{Root, RootKind};
+
+/// The project of operations that lie directly in a root.
+pub const MAIN_PROJECT: &str = "main";
+
+/// A folder that claims to be an operation.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundOp {
+    pub(crate) address: Address,
+    pub(crate) folder: PathBuf,
+    /// Which of the roots it lies in.
+    pub(crate) root: usize,
+    pub(crate) spec: String,
+    pub(crate) settings: OpSettings,
+    /// Where its artifact comes from, unless something is wrong with the folder.
+    pub(crate) source: Result<Source, Refusal>,
+}
+
+/// Where an artifact comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Cargo builds it.
+    Crate {
+        /// The package's name, `udf-<project>-<op>`.
+        package: String,
+    },
+    /// It was built elsewhere and lies here.
+    Prebuilt {
+        /// The file.
+        library: PathBuf,
+    },
+}
+
+/// A crate that operations may depend on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundLibrary {
+    pub(crate) folder: PathBuf,
+    pub(crate) root: usize,
+}
+
+/// What the roots hold.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Discovery {
+    pub(crate) ops: Vec<FoundOp>,
+    pub(crate) libraries: Vec<FoundLibrary>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Walks the roots.
+pub(crate) fn discover(roots: &[Root]) -> Discovery {
+    let mut found = Discovery::default();
+    for (at, root) in roots.iter().enumerate() {
+        Walk { root, at, found: &mut found }.root();
+    }
+    settle_claims(roots, &mut found);
+    found
+}
+
+/// The walk of one root.
+struct Walk<'a> {
+    root: &'a Root,
+    at: usize,
+    found: &'a mut Discovery,
+}
+
+impl Walk<'_> {
+    fn root(&mut self) {
+        let main = self.project_manifest(&self.root.path);
+        let mut direct = Vec::new();
+        for folder in self.subfolders(&self.root.path) {
+            if self.is_operation_place(&folder) {
+                direct.push(folder);
+            } else {
+                let manifest = self.project_manifest(&folder);
+                let folders = self.subfolders(&folder);
+                self.project(&name_of(&folder), &manifest, &folders, &folder);
+            }
+        }
+        self.project(MAIN_PROJECT, &main, &direct, &self.root.path);
+    }
+
+    /// Whether a folder directly in the root is an operation (or library) rather than a project.
+    fn is_operation_place(&self, folder: &Path) -> bool {
+        let own = match self.root.kind {
+            RootKind::Sources => folder.join("Cargo.toml").exists(),
+            RootKind::Prebuilt => library_of(folder).is_some(),
+        };
+        own || (folder.join("spec.md").is_file() && !folder.join("project.toml").exists())
+    }
+
+    fn project(
+        &mut self,
+        project: &str,
+        manifest: &Result<ProjectManifest, Refusal>,
+        folders: &[PathBuf],
+        place: &Path,
+    ) {
+        let before = self.found.ops.len();
+        for folder in folders {
+            self.operation(project, manifest, folder);
+        }
+        let Ok(manifest) = manifest else { return };
+        let file = place.join("project.toml");
+        for key in &manifest.unknown {
+            self.found.problems.push(Problem {
+                place: file.clone(),
+                reason: format!("unknown key `{key}`; it has no effect"),
+                remedy: "known are `workspace`, `lane` and, in [udfs.<op>], `cache_max_age`, `lane`, `timeout`"
+                    .to_owned(),
+            });
+        }
+        let here = &self.found.ops[before..];
+        let strangers: Vec<_> = manifest
+            .ops
+            .keys()
+            .filter(|op| !here.iter().any(|found| *found.address.op == ***op))
+            .collect();
+        for op in strangers {
+            self.found.problems.push(Problem {
+                place: file.clone(),
+                reason: format!("[udfs.{op}] is about an operation that is not there"),
+                remedy: format!("correct the name, or remove [udfs.{op}]"),
+            });
+        }
+    }
+
+    fn operation(
+        &mut self,
+        project: &str,
+        manifest: &Result<ProjectManifest, Refusal>,
+        folder: &Path,
+    ) {
+        let op = name_of(folder);
+        let source = match self.root.kind {
+            RootKind::Sources => match crate_folder::kind(folder) {
+                Ok(CrateKind::Library) => {
+                    self.found
+                        .libraries
+                        .push(FoundLibrary { folder: folder.to_owned(), root: self.at });
+                    return;
+                }
+                Ok(CrateKind::Operation) => {
+                    let package = format!("udf-{project}-{op}");
+                    crate_folder::check_operation(folder, &package)
+                        .map(|()| Source::Crate { package })
+                }
+                Err(refusal) => Err(refusal),
+            },
+            RootKind::Prebuilt => match library_of(folder) {
+                Some(library) => Ok(Source::Prebuilt { library }),
+                None => {
+                    Err(Refusal::new("it holds no .so file", "pack it again, or remove the folder")
+                        .file(folder))
+                }
+            },
+        };
+        let spec = read_spec(folder);
+        let (workspace, settings) = match manifest {
+            Ok(manifest) => (manifest.workspace(), manifest.settings(&op)),
+            Err(_) => (DEFAULT_WORKSPACE, OpSettings::default()),
+        };
+        let source = check_names(project, &op, folder)
+            .and(manifest.as_ref().map(|_| ()).map_err(Clone::clone))
+            .and(source)
+            .and_then(|source| spec.as_ref().map(|_| source).map_err(Clone::clone));
+        self.found.ops.push(FoundOp {
+            address: Address::new(workspace, project, &op),
+            folder: folder.to_owned(),
+            root: self.at,
+            spec: spec.unwrap_or_default(),
+            settings,
+            source,
+        });
+    }
+
+    fn project_manifest(&self, folder: &Path) -> Result<ProjectManifest, Refusal> {
+        let path = folder.join("project.toml");
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(ProjectManifest::default());
+            }
+            Err(error) => {
+                return Err(Refusal::new(
+                    format!("the project.toml of its project cannot be read: {error}"),
+                    "make it a readable text file",
+                )
+                .file(path));
+            }
+        };
+        ProjectManifest::parse(&text).map_err(|fault| {
+            Refusal::new(
+                format!("the project.toml of its project is broken: {fault}"),
+                "correct project.toml",
+            )
+            .file(path)
+        })
+    }
+
+    /// The folders in `place` that may be projects or operations, by name.
+    fn subfolders(&mut self, place: &Path) -> Vec<PathBuf> {
+        let walk =
+            WalkDir::new(place).min_depth(1).max_depth(1).follow_links(true).sort_by_file_name();
+        let mut folders = Vec::new();
+        for entry in walk.into_iter().filter_entry(|entry| !is_passed_over(entry)) {
+            match entry {
+                Ok(entry) if entry.file_type().is_dir() => folders.push(entry.into_path()),
+                Ok(_) => {}
+                Err(error) => self.found.problems.push(Problem {
+                    place: error.path().unwrap_or(place).to_owned(),
+                    reason: match error.io_error() {
+                        Some(error) => format!("it cannot be opened: {error}"),
+                        None => "it is a link that leads back to itself".to_owned(),
+                    },
+                    remedy: "make it readable, or remove it".to_owned(),
+                }),
+            }
+        }
+        folders
+    }
+}
+
+fn is_passed_over(entry: &DirEntry) -> bool {
+    let name = entry.file_name().to_string_lossy();
+    name.starts_with('.') || matches!(&*name, "widgets" | "target" | "node_modules")
+}
+
+fn name_of(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn check_names(project: &str, op: &str, folder: &Path) -> Result<(), Refusal> {
+    for (what, name) in [("project", project), ("operation", op)] {
+        if !manifest::is_name(name) {
+            return Err(Refusal::new(
+                format!("`{name}` cannot name a {what}"),
+                format!("rename the folder: {}", manifest::NAME_RULE),
+            )
+            .file(folder));
+        }
+    }
+    Ok(())
+}
+
+/// The artifact of a prebuilt folder: `lib.so`, or the only `.so` file there is.
+fn library_of(folder: &Path) -> Option<PathBuf> {
+    let usual = folder.join("lib.so");
+    if usual.symlink_metadata().is_ok() {
+        return Some(usual);
+    }
+    let mut libraries = std::fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "so"));
+    let only = libraries.next()?;
+    libraries.next().is_none().then_some(only)
+}
+
+fn read_spec(folder: &Path) -> Result<String, Refusal> {
+    let path = folder.join("spec.md");
+    let fault = match std::fs::read_to_string(&path) {
+        Ok(text) if !text.trim().is_empty() => return Ok(text),
+        Ok(_) => "its spec.md is empty".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            "it has no spec.md".to_owned()
+        }
+        Err(error) => format!("its spec.md cannot be read: {error}"),
+    };
+    Err(Refusal::new(fault, "write a spec.md: purpose, inputs, output, errors, examples")
+        .file(path))
+}
+
+/// Decides who has an address or artifact name that several folders claim. Folders that were named by the user, or
+/// that lie in one root, refuse each other; an implied root gives way to every root before it.
+fn settle_claims(roots: &[Root], found: &mut Discovery) {
+    let mut given_way: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut claims: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, op) in found.ops.iter().enumerate() {
+        // Folders that have an address in common have this in common too, as have `a-b` and `a_b`.
+        let key = format!("udf-{}-{}", op.address.project, op.address.op);
+        claims.entry(crate_folder::lib_name(&key)).or_default().push(at);
+    }
+    let mut gone = Vec::new();
+    for claimants in claims.into_values().filter(|claimants| claimants.len() > 1) {
+        let first_root = found.ops[claimants[0]].root;
+        let (staying, giving_way): (Vec<_>, Vec<_>) = claimants.into_iter().partition(|at| {
+            let root = found.ops[*at].root;
+            root == first_root || roots[root].named
+        });
+        for at in giving_way {
+            let op = &found.ops[at];
+            given_way
+                .entry(op.root)
+                .or_default()
+                .push(format!("{}.{}", op.address.project, op.address.op));
+            gone.push(at);
+        }
+        if staying.len() > 1 {
+            let files: Vec<PathBuf> =
+                staying.iter().map(|at| found.ops[*at].folder.clone()).collect();
+            for at in &staying {
+                found.ops[*at].source = Err(clash(&found.ops, &staying, *at, &files));
+            }
+        }
+    }
+    gone.sort_unstable();
+    for at in gone.into_iter().rev() {
+        found.ops.remove(at);
+    }
+    for (root, ops) in given_way {
+        found.problems.push(Problem {
+            place: roots[root].path.clone(),
+            reason: format!(
+                "{} of its operations are served from a folder before it: {}",
+                ops.len(),
+                ops.join(", ")
+            ),
+            remedy: "nothing, if that is meant; --only leaves this folder out".to_owned(),
+        });
+    }
+}
+
+fn clash(ops: &[FoundOp], staying: &[usize], at: usize, files: &[PathBuf]) -> Refusal {
+    let own = &ops[at].address;
+    let same =
+        staying.iter().filter(|other| **other != at).all(|other| ops[*other].address == *own);
+    let reason = if same {
+        format!("{} folders claim the operation `{}.{}`", staying.len(), own.project, own.op)
+    } else {
+        let names: Vec<String> = staying
+            .iter()
+            .map(|at| format!("`{}.{}`", ops[*at].address.project, ops[*at].address.op))
+            .collect();
+        format!("{} would have one artifact name between them", names.join(" and "))
+    };
+    Refusal {
+        files: files.to_vec(),
+        ..Refusal::new(reason, "rename all but one of the folders, or remove them")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,27 @@
+//! From a folder to something that can be called: found, described, built, checked, opened, listed.
+//!
+//! - `roots` and `discover` find folders; `manifest` and `crate_folder` judge them.
+//! - `stamp`, `shadow` and `build` get an artifact out of a crate; `artifact` checks and keeps it; `load` opens it.
+//! - `engine` does all that in order; [`Catalog`] is where everybody else looks.
+
+mod address;
+mod artifact;
+mod build;
+mod catalog;
+mod crate_folder;
+mod discover;
+pub(crate) mod engine;
+mod load;
+pub(crate) mod manifest;
+mod refusal;
+pub(crate) mod roots;
+mod shadow;
+mod stamp;
+
+pub use address::Address;
+pub use catalog::{Catalog, Entry, EntryState, EntryView, Problem, Progress};
+pub use discover::MAIN_PROJECT;
+pub use load::Loaded;
+pub use manifest::{DEFAULT_WORKSPACE, LaneChoice, OpSettings};
+pub use refusal::Refusal;
+pub use sdk::host::Descriptor;

@@ -1,0 +1,59 @@
+//! [`Refusal`]: why an operation cannot be called.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Why an operation cannot be called. `reason` and `remedy` also go to callers, so they name no paths; `files` and
+/// `detail` are for whoever looks after the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// What is wrong, one line.
+    pub reason: String,
+    /// What would have been right, when something was compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What was there instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// The files or folders at fault.
+    pub files: Vec<PathBuf>,
+    /// What to do about it.
+    pub remedy: String,
+    /// The whole story, for example the compiler's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl Refusal {
+    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+            expected: None,
+            found: None,
+            files: Vec::new(),
+            remedy: remedy.into(),
+            detail: None,
+        }
+    }
+
+    pub(crate) fn compared(
+        mut self,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        self.expected = Some(expected.into());
+        self.found = Some(found.into());
+        self
+    }
+
+    pub(crate) fn file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push(path.into());
+        self
+    }
+
+    pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+}

@@ -1,0 +1,288 @@
+//! [`Stamps`]: what each artifact was built from, so that a start with nothing changed needs no cargo.
+//!
+//! A key is a hash over everything that a build of the operation depends on: its own folder, the libraries beside it,
+//! the sdk and the store, the lock file, the toolchain, the profile. Files count by path, size and time, as cargo
+//! itself does it.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use walkdir::WalkDir;
+
+/// The part of a key that all operations of a host share.
+#[derive(Debug, Clone)]
+pub(crate) struct BaseKey(Sha256);
+
+impl BaseKey {
+    /// `libraries` are the folders that operations may depend on, `build` names profile and target.
+    pub(crate) fn new(checkout: &Path, libraries: &[&Path], build: &str) -> Self {
+        let mut key = Sha256::new();
+        add(&mut key, build);
+        add(&mut key, &format!("interface {}", sdk::abi::INTERFACE_VERSION));
+        add(&mut key, &toolchain(checkout));
+        for name in [
+            "RUSTC",
+            "RUSTC_WRAPPER",
+            "RUSTC_WORKSPACE_WRAPPER",
+            "RUSTFLAGS",
+            "CARGO_ENCODED_RUSTFLAGS",
+        ] {
+            add(&mut key, &format!("{name}={:?}", std::env::var_os(name)));
+        }
+        for file in [
+            "Cargo.toml",
+            "Cargo.lock",
+            ".cargo/config.toml",
+            "rust-toolchain.toml",
+            "rust-toolchain",
+        ] {
+            add_file(&mut key, &checkout.join(file));
+        }
+        for folder in ["sdk", "core-store"] {
+            add_folder(&mut key, &checkout.join(folder));
+        }
+        for folder in libraries {
+            add_folder(&mut key, folder);
+        }
+        Self(key)
+    }
+
+    /// The key of the operation in this folder.
+    pub(crate) fn of(&self, folder: &Path) -> String {
+        let mut key = self.0.clone();
+        add_folder(&mut key, folder);
+        hex(&key.finalize())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn add(key: &mut Sha256, text: &str) {
+    key.update((text.len() as u64).to_le_bytes());
+    key.update(text);
+}
+
+fn add_file(key: &mut Sha256, path: &Path) {
+    add(key, &path.to_string_lossy());
+    match fs::metadata(path) {
+        Ok(facts) => {
+            for number in [facts.len().cast_signed(), facts.mtime(), facts.mtime_nsec()] {
+                key.update(number.to_le_bytes());
+            }
+        }
+        Err(_) => add(key, "absent"),
+    }
+}
+
+/// Every file in it, except what no build of a library reads.
+fn add_folder(key: &mut Sha256, folder: &Path) {
+    let walk =
+        WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter().filter_entry(
+            |entry| {
+                let name = entry.file_name().to_string_lossy();
+                let skipped = name.starts_with('.')
+                    || matches!(&*name, "target" | "tests" | "benches" | "examples");
+                entry.depth() == 0 || !(skipped && entry.file_type().is_dir())
+            },
+        );
+    for entry in walk {
+        match entry {
+            Ok(entry) if entry.file_type().is_file() => add_file(key, entry.path()),
+            Ok(_) => {}
+            Err(error) => add(key, &error.to_string()),
+        }
+    }
+}
+
+/// Which compiler will be used, told without starting it: that alone would take longer than loading every operation.
+fn toolchain(checkout: &Path) -> String {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let rustup = std::env::var_os("RUSTUP_HOME")
+        .map(PathBuf::from)
+        .or_else(|| home.map(|home| home.join(".rustup")));
+    let name = std::env::var("RUSTUP_TOOLCHAIN").ok().filter(|name| !name.is_empty());
+    let chosen = rustup.as_deref().and_then(|rustup| {
+        let name = name.or_else(|| rustup_choice(rustup, checkout))?;
+        Some(rustup.join("toolchains").join(name).join("bin/rustc"))
+    });
+    let in_path = || {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path)
+            .map(|folder| folder.join("rustc"))
+            .find(|rustc| rustc.is_file())
+    };
+    let rustc = chosen.filter(|rustc| rustc.is_file()).or_else(in_path);
+    let Some(rustc) = rustc.and_then(|rustc| rustc.canonicalize().ok()) else {
+        return "no rustc".to_owned();
+    };
+    let (size, time) =
+        fs::metadata(&rustc).map(|facts| (facts.len(), facts.mtime())).unwrap_or_default();
+    format!("{} {size} {time}", rustc.display())
+}
+
+/// The toolchain that rustup's settings choose for this folder.
+fn rustup_choice(rustup: &Path, checkout: &Path) -> Option<String> {
+    let settings: toml::Table =
+        fs::read_to_string(rustup.join("settings.toml")).ok()?.parse().ok()?;
+    let overrides = settings.get("overrides").and_then(toml::Value::as_table);
+    let chosen = checkout
+        .ancestors()
+        .find_map(|folder| overrides?.get(&*folder.to_string_lossy()))
+        .or_else(|| settings.get("default_toolchain"));
+    Some(chosen?.as_str()?.to_owned())
+}
+
+/// The folder of stamps.
+#[derive(Debug, Clone)]
+pub(crate) struct Stamps {
+    folder: PathBuf,
+}
+
+/// What was built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    /// What it was built from.
+    pub(crate) key: String,
+    /// SHA-256 of the artifact.
+    pub(crate) hash: String,
+    /// When, in nanoseconds since 1970.
+    built_at: u64,
+}
+
+impl Stamp {
+    pub(crate) fn new(key: String, hash: String, built_at: SystemTime) -> Self {
+        let since = built_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { key, hash, built_at: u64::try_from(since.as_nanos()).unwrap_or_default() }
+    }
+
+    pub(crate) fn built_at(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_nanos(self.built_at)
+    }
+}
+
+impl Stamps {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The stamp of the operation in this folder. One that cannot be read is none.
+    pub(crate) fn get(&self, folder: &Path) -> Option<Stamp> {
+        serde_json::from_slice(&fs::read(self.place(folder)).ok()?).ok()
+    }
+
+    /// Keeps it. When that fails the next start builds again, which is all that is lost.
+    pub(crate) fn put(&self, folder: &Path, stamp: &Stamp) {
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(&self.folder)?;
+            replace_file(&self.place(folder), &serde_json::to_vec(stamp)?)
+        };
+        if let Err(error) = write() {
+            tracing::warn!(folder = %self.folder.display(), %error, "cannot keep what was built");
+        }
+    }
+
+    fn place(&self, folder: &Path) -> PathBuf {
+        self.folder.join(format!("{}.json", short_hash(folder)))
+    }
+}
+
+/// A name for a path, of 16 hex digits.
+pub(crate) fn short_hash(path: &Path) -> String {
+    hex(&Sha256::digest(path.as_os_str().as_encoded_bytes())[..8])
+}
+
+/// Writes a file whole: its old content or its new, never a part.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut temp = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
+    temp.write_all(bytes)?;
+    temp.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests lay out folders of their own")]
+
+    use super::*;
+
+    #[test]
+    fn a_key_follows_every_input_and_nothing_else() {
+        let tree = tempfile::tempdir().unwrap();
+        let at = |path: &str| tree.path().join(path);
+        for path in [
+            "sdk/src/lib.rs",
+            "core-store/src/lib.rs",
+            "common/src/lib.rs",
+            "op/src/lib.rs",
+            "op/Cargo.toml",
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), "1").unwrap();
+        }
+        let key = || BaseKey::new(tree.path(), &[&at("common")], "release").of(&at("op"));
+        let mut last = key();
+        assert_eq!(key(), last);
+        for path in [
+            "sdk/src/lib.rs",
+            "core-store/src/lib.rs",
+            "common/src/lib.rs",
+            "op/src/lib.rs",
+            "Cargo.lock",
+            "op/new.rs",
+        ] {
+            fs::write(at(path), "22").unwrap();
+            assert_ne!(key(), last, "{path}");
+            last = key();
+        }
+        fs::remove_file(at("op/new.rs")).unwrap();
+        assert_ne!(key(), last, "a file that is gone");
+        last = key();
+        for path in ["op/tests/it.rs", "op/target/x", "sdk/tests/it.rs"] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), "1").unwrap();
+            assert_eq!(key(), last, "{path}");
+        }
+        let other = BaseKey::new(tree.path(), &[&at("common")], "debug").of(&at("op"));
+        assert_ne!(other, last, "the profile");
+    }
+
+    #[test]
+    fn stamps_come_back_and_broken_ones_do_not() {
+        let tree = tempfile::tempdir().unwrap();
+        let stamps = Stamps::new(tree.path().join("stamps"));
+        let op = tree.path().join("op");
+        assert_eq!(stamps.get(&op), None);
+        let stamp = Stamp::new("k".into(), "h".into(), UNIX_EPOCH + Duration::from_nanos(5));
+        stamps.put(&op, &stamp);
+        assert_eq!(stamps.get(&op), Some(stamp.clone()));
+        assert_eq!(stamp.built_at(), UNIX_EPOCH + Duration::from_nanos(5));
+        fs::write(stamps.place(&op), "{").unwrap();
+        assert_eq!(stamps.get(&op), None);
+    }
+
+    #[test]
+    fn rustup_chooses_by_folder_then_by_default() {
+        let tree = tempfile::tempdir().unwrap();
+        fs::write(
+            tree.path().join("settings.toml"),
+            "default_toolchain = \"d\"\n[overrides]\n\"/a/b\" = \"o\"\n",
+        )
+        .unwrap();
+        for (checkout, want) in [("/a/b/c", "o"), ("/a/b", "o"), ("/a", "d")] {
+            assert_eq!(
+                rustup_choice(tree.path(), Path::new(checkout)).as_deref(),
+                Some(want),
+                "{checkout}"
+            );
+        }
+        assert_eq!(rustup_choice(Path::new("/nowhere"), Path::new("/a")), None);
+    }
+}
