@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The store, for tests of what is left after a crash.
+pub use core_store as store;
 use core_store::{Durability, Store, StoreOptions};
 use tempfile::TempDir;
 
@@ -68,9 +70,17 @@ impl TestHost {
     /// # Panics
     /// There is no room for a temporary directory.
     pub fn new() -> Self {
+        Self::over(Store::open(StoreOptions { durability: Durability::Os }))
+    }
+
+    /// A host over a store of the test's own, such as one on a disk that stops or fails
+    /// (`MemoryBackend`). What [`TestHost::seed`] and [`TestHost::file`] touch is the real disk.
+    ///
+    /// # Panics
+    /// There is no room for a temporary directory.
+    pub fn over(store: Store) -> Self {
         let directory =
             tempfile::tempdir().expect("the system has a directory for temporary files");
-        let store = Store::open(StoreOptions { durability: Durability::Os });
         Self { directory, store, shared: Arc::default() }
     }
 

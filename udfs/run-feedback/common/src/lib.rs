@@ -36,6 +36,8 @@ mod run_id;
 mod runs;
 mod state;
 mod surroundings;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod types;
 mod update;
 

@@ -17,7 +17,7 @@ fn generate_run_id(
     #[arg(default)]
     project: &str,
     /// Only the last segment.
-    #[arg(default)]
+    #[arg(default = false)]
     uuid_only: bool,
 ) -> Result<Reply, UdfError> {
     let uuid = uuid_v4(ctx.random());

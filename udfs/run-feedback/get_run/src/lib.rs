@@ -11,7 +11,7 @@ fn get_run(
     #[arg(default)]
     run_id: &str,
     /// Whether to count its events.
-    #[arg(default)]
+    #[arg(default = false)]
     include_events: bool,
     /// Where runs live, relative to the host's working directory.
     #[arg(default = ".fractary/plugins/faber/runs")]

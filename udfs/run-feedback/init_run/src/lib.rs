@@ -57,3 +57,52 @@ fn init(ctx: &Context, params: &NewRunParams<'_>, base_path: &str) -> Result<Val
     let dir = RunDir::open(ctx, base_path, &run.run_id)?;
     if dir.create(&run.files())? { Ok(run.reply(base_path)) } else { Err(run.exists().into()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use run_feedback_common::testing::{BASE, Found, RUN, RunDisk};
+    use sdk::testing::TestHost;
+
+    use super::*;
+
+    fn init_once(host: &TestHost) -> Value {
+        host.call_json(UDF, &[("base_path", BASE), ("run_id", RUN), ("work_id", "7")])
+    }
+
+    #[test]
+    fn of_eight_creators_one_wins() {
+        let host = RunDisk::default().host();
+        let replies: Vec<Value> = std::thread::scope(|scope| {
+            let calls: Vec<_> = (0..8).map(|_| scope.spawn(|| init_once(&host))).collect();
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        let won = replies.iter().filter(|reply| reply["status"] == "success").count();
+        let lost = replies.iter().filter(|reply| reply["error"]["code"] == "RUN_EXISTS").count();
+        assert_eq!((won, lost), (1, 7));
+        let names: Vec<_> =
+            host.context(UDF).folder(BASE, "acme/widgets", ".lock").unwrap().list("").unwrap();
+        assert_eq!(names.len(), 1, "losers remove what they built: {names:?}");
+    }
+
+    #[test]
+    fn a_crash_leaves_no_run_or_a_whole_one() {
+        for steps in 0.. {
+            let disk = RunDisk::default();
+            disk.0.stop_after(steps);
+            let acknowledged = init_once(&disk.host())["status"] == "success";
+            for left in disk.crashes() {
+                let host = left.host();
+                let found = Found::look(&host.context(UDF));
+                assert!(found.state.is_some() || !acknowledged, "after step {steps}");
+                let again = init_once(&host);
+                let want = if found.state.is_some() { json!("RUN_EXISTS") } else { Value::Null };
+                assert_eq!(again["error"]["code"], want, "after step {steps}");
+                let state = Found::look(&host.context(UDF)).state.unwrap();
+                assert_eq!(state.status(), Some("pending"));
+            }
+            if acknowledged {
+                break;
+            }
+        }
+    }
+}

@@ -45,7 +45,7 @@ fn request_feedback(
     #[arg(default = true)]
     cli_prompt: bool,
     /// Whether an open request is replaced instead of refused.
-    #[arg(default)]
+    #[arg(default = false)]
     replace: bool,
     /// Where runs live, relative to the host's working directory.
     #[arg(default = ".fractary/plugins/faber/runs")]
@@ -170,4 +170,130 @@ fn mark_notified(
     Update::MarkNotified { request_id: id.to_owned(), cli, comment_url: url }
         .apply(&mut state, &ctx.now())?;
     guard.write_state(&state)
+}
+
+#[cfg(test)]
+mod tests {
+    use run_feedback_common::testing::{BASE, Found, RUN, RunDisk};
+    use sdk::testing::TestHost;
+
+    use super::*;
+
+    const FRESH: &str =
+        r#"{"status": "in_progress", "work_id": "-1", "last_event_id": 0, "custom": [1.50, 1e3]}"#;
+
+    fn ask(host: &TestHost, more: &[(&str, &str)]) -> Value {
+        let mut params = vec![
+            ("base_path", BASE),
+            ("run_id", RUN),
+            ("phase", "build"),
+            ("step", "x"),
+            ("feedback_type", "approval"),
+            ("prompt", "ok?"),
+        ];
+        params.extend_from_slice(more);
+        host.call_json(UDF, &params)
+    }
+
+    #[test]
+    fn a_crash_leaves_no_request_or_a_whole_one() {
+        let mut stopped = 0;
+        for steps in 0.. {
+            let disk = RunDisk::with_state(FRESH);
+            disk.0.stop_after(steps);
+            let reply = ask(&disk.host(), &[]);
+            let acknowledged = reply["status"] == "success";
+            for left in disk.crashes() {
+                let host = left.host();
+                let found = Found::look(&host.context(UDF));
+                let state = found.state.as_ref().expect("the state never goes away");
+                assert_eq!(state.value("custom").to_string(), "[1.50,1e3]");
+                match found.open_request_id() {
+                    Some(id) => {
+                        assert_eq!(
+                            found.events_of("decision_point", id),
+                            1,
+                            "a request has its event"
+                        );
+                        let again = ask(&host, &[]);
+                        assert_eq!(again["error"]["code"], "REQUEST_PENDING");
+                        assert_eq!(again["error"]["pending_request_id"], *id);
+                    }
+                    None => {
+                        assert!(
+                            !acknowledged,
+                            "an acknowledged request is there after step {steps}"
+                        );
+                        assert_eq!(state.status(), Some("in_progress"));
+                        let again = ask(&host, &[]);
+                        assert_eq!(again["status"], "success", "{again}");
+                        let id = again["result"]["request_id"].as_str().unwrap();
+                        let found = Found::look(&host.context(UDF));
+                        assert_eq!(found.events_of("decision_point", id), 1);
+                    }
+                }
+            }
+            if acknowledged && reply.get("warnings").is_none() {
+                break;
+            }
+            stopped += 1;
+        }
+        assert!(stopped > 10, "only {stopped} steps were cut off");
+    }
+
+    #[test]
+    fn a_full_disk_at_any_step_is_told_and_leaves_all_or_nothing() {
+        for steps in 0.. {
+            let disk = RunDisk::with_state(FRESH);
+            disk.0.fail_after(steps);
+            let host = disk.host();
+            let reply = ask(&host, &[]);
+            let found = Found::look(&host.context(UDF));
+            if reply["status"] == "success" {
+                let id = reply["result"]["request_id"].as_str().unwrap();
+                assert_eq!(found.open_request_id(), Some(id));
+                if reply.get("warnings").is_none() {
+                    break;
+                }
+                // Only the flags are missing.
+                assert_eq!(reply["warnings"][0]["code"], "STATE_UPDATE_FAILED");
+            } else {
+                assert_eq!(reply["error"]["number"], 7, "{reply}");
+                assert_eq!(
+                    ask(&host, &[("replace", "true")])["status"],
+                    "success",
+                    "it works again"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_issue_id_that_would_be_a_flag_is_a_warning() {
+        let host = RunDisk::with_state(FRESH).host();
+        let reply = ask(&host, &[("post_to_issue", "true"), ("cli_prompt", "false")]);
+        assert_eq!(reply["warnings"][0]["code"], "ISSUE_COMMENT_FAILED");
+        assert_eq!(
+            reply["notifications"],
+            json!({"cli": false, "issue_comment": false, "comment_url": null})
+        );
+    }
+
+    #[test]
+    fn of_many_equal_requests_one_is_opened() {
+        let host = RunDisk::with_state(FRESH).host();
+        let codes: Vec<String> = std::thread::scope(|scope| {
+            let calls: Vec<_> = (0..8).map(|_| scope.spawn(|| ask(&host, &[]))).collect();
+            calls
+                .into_iter()
+                .map(|call| call.join().unwrap()["error"]["code"].to_string())
+                .collect()
+        });
+        assert_eq!(codes.iter().filter(|code| *code == "null").count(), 1, "{codes:?}");
+        assert_eq!(
+            codes.iter().filter(|code| *code == "\"REQUEST_PENDING\"").count(),
+            7,
+            "{codes:?}"
+        );
+    }
 }

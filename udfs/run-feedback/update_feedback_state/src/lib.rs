@@ -53,7 +53,7 @@ fn update_feedback_state(
     #[arg(default = "cli")]
     source: &str,
     /// `mark-notified`: the question has been shown on a terminal.
-    #[arg(default)]
+    #[arg(default = false)]
     cli: bool,
     /// Where runs live, relative to the host's working directory.
     #[arg(default = ".fractary/plugins/faber/runs")]
