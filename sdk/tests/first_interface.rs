@@ -4,6 +4,8 @@
 //! hand. The test builds them in a copy below the target directory, offline, from the versions in the
 //! workspace's lock file.
 
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail as the test does")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

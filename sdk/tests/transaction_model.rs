@@ -1,5 +1,7 @@
 //! A transaction against a plain list: what it shows after every step, and what it stores.
 
+#![expect(clippy::unwrap_used, reason = "helpers of a test fail as the test does")]
+
 use proptest::prelude::*;
 use sdk::prelude::*;
 use sdk::testing::TestHost;
