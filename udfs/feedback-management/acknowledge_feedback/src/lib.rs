@@ -29,3 +29,41 @@ fn acknowledge_feedback(
     tx.commit()?;
     Ok(reply(true, false))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdk::testing::TestHost;
+
+    #[test]
+    fn whatever_is_stored_gives_way_to_a_list() {
+        for stored in ["null", "{}", "false", "0", "\"\"", "7", "{\"k\": 1}", "true", "\"k\""] {
+            let host = TestHost::new();
+            host.seed("dismissedFeedbackKeys", stored);
+            assert_eq!(
+                host.call_json(UDF, &[("key", "k")]),
+                json!({"ok": true, "alreadyAcked": false})
+            );
+            assert_eq!(host.stored("dismissedFeedbackKeys"), json!(["k"]), "{stored}");
+        }
+    }
+
+    #[test]
+    fn odd_members_and_duplicates_stay() {
+        let host = TestHost::new();
+        host.seed("dismissedFeedbackKeys", r#"["a", 7, "a", null]"#);
+        assert_eq!(
+            host.call_json(UDF, &[("key", "7")]),
+            json!({"ok": true, "alreadyAcked": false})
+        );
+        assert_eq!(host.stored("dismissedFeedbackKeys"), json!(["a", 7, "a", null, "7"]));
+    }
+
+    #[test]
+    fn the_empty_key_takes_no_lock() {
+        let host = TestHost::new();
+        host.seed("dismissedFeedbackKeys", "torn");
+        assert_eq!(host.call_json(UDF, &[]), json!({"ok": false, "alreadyAcked": false}));
+        assert_eq!(host.file("state/.dismissedFeedbackKeys.lock"), None);
+    }
+}

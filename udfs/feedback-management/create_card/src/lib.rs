@@ -76,3 +76,6 @@ fn create_card(
     tx.commit()?;
     Ok(Reply::record(asked))
 }
+
+#[cfg(test)]
+mod tests;

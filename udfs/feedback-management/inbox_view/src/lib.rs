@@ -16,3 +16,6 @@ fn inbox_view(
 ) -> Result<Reply, UdfError> {
     feedback_common::inbox::view(ctx, project)
 }
+
+#[cfg(test)]
+mod tests;

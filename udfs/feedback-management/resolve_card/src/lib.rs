@@ -45,3 +45,46 @@ fn resolve_card(
     tx.commit()?;
     Ok(Reply::record(resolved))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdk::testing::TestHost;
+
+    #[test]
+    fn what_would_leave_the_prompt_open_is_refused_without_a_lock() {
+        for (status, result) in
+            [("", ""), ("pending", "1"), ("answered", "{"), ("answered", "Infinity")]
+        {
+            let host = TestHost::new();
+            host.seed("cards", r#"[{"id": "c", "status": "pending"}]"#);
+            let params = [("id", "c"), ("status", status), ("result", result)];
+            assert!(host.call(UDF, &params).is_err(), "{params:?}");
+            assert_eq!(host.file("state/.cards.lock"), None, "{params:?}");
+        }
+    }
+
+    #[test]
+    fn of_many_answers_one_wins() {
+        let host = TestHost::new();
+        host.seed("cards", r#"[{"id": "c", "status": "pending"}]"#);
+        let names: Vec<String> = (0..12).map(|n| format!("human {n}")).collect();
+        let won: Vec<String> = std::thread::scope(|scope| {
+            let host = &host;
+            let answers: Vec<_> = names
+                .iter()
+                .map(|name| {
+                    scope.spawn(move || {
+                        let params =
+                            [("id", "c"), ("status", "answered"), ("resolved_by", name.as_str())];
+                        let reply = host.call_json(UDF, &params);
+                        (reply["ok"] != json!(false)).then(|| name.clone())
+                    })
+                })
+                .collect();
+            answers.into_iter().filter_map(|answer| answer.join().unwrap()).collect()
+        });
+        assert_eq!(won.len(), 1, "{won:?}");
+        assert_eq!(host.stored("cards")[0]["resolvedBy"], won[0].as_str());
+    }
+}

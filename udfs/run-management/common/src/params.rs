@@ -101,3 +101,81 @@ fn parse(label: &str, json: &str) -> Result<JsonText, UdfError> {
 fn wrong(label: &str, wanted: &str, found: JsonRef<'_>) -> UdfError {
     UdfError::raised(format!("{label} must be a JSON {wanted}, got {}", text::type_name(found)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_decimal_texts() {
+        for (text, want) in [
+            ("", None),
+            ("0", Some(0.0)),
+            (" .5 ", Some(0.5)),
+            ("5.", Some(5.0)),
+            ("00012", Some(12.0)),
+            ("1e-7", Some(1e-7)),
+            ("+2E3", Some(2000.0)),
+            ("\u{1f}12345678901234567890", Some(12_345_678_901_234_567_000.0)),
+        ] {
+            assert_eq!(cost(text), Ok(want), "{text:?}");
+        }
+        assert_eq!(cost("-0").unwrap().map(f64::to_bits), Some((-0.0_f64).to_bits()));
+        for (text, shown) in [
+            (" ", "' '"),
+            ("nan", "'nan'"),
+            ("inf", "'inf'"),
+            ("-Infinity", "'-Infinity'"),
+            ("1e999", "'1e999'"),
+            ("1 2", "'1 2'"),
+            ("0x1", "'0x1'"),
+            ("it's", "\"it's\""),
+        ] {
+            let want = format!("could not convert string to float: {shown}");
+            assert_eq!(cost(text).unwrap_err().message(), want);
+        }
+    }
+
+    #[test]
+    fn filters_name_tasks_or_nothing() {
+        let list = |ids: &[&str]| Some(ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+        for (text, want) in [
+            ("", None),
+            (" \n", None),
+            (",", list(&[])),
+            ("[]", list(&[])),
+            ("[\"a\"", list(&[])),
+            (" [\"a\", 1, true, null, 1.50] ", list(&["a", "1", "True", "None", "1.5"])),
+            (" a , b c,,", list(&["a", "b c"])),
+        ] {
+            assert_eq!(task_filter(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn shapes_are_named_when_they_are_wrong() {
+        let message = |error: Result<usize, UdfError>| error.unwrap_err().message().to_owned();
+        let array = |text: &str| message(array("task_ids", text).map(|ids| ids.len()));
+        assert_eq!(array("\"t\""), "task_ids must be a JSON array, got str");
+        assert_eq!(array("{}"), "task_ids must be a JSON array, got dict");
+        assert!(array(" ").contains("line 1 column"), "{}", array(" "));
+        let runs = |text: &str| message(runs(text).map(|runs| runs.len()));
+        assert_eq!(
+            runs("[{}, 7]"),
+            "runs must be a JSON array of objects, got int among its members"
+        );
+        let transcripts = |text: &str| message(transcripts(text).map(|all| all.len()));
+        assert_eq!(transcripts("[]"), "transcripts must be a JSON object, got list");
+        assert_eq!(
+            transcripts("{\"r\": {}}"),
+            "transcripts must hold JSON arrays, got dict for `r`"
+        );
+    }
+
+    #[test]
+    fn a_repeated_transcript_counts_once() {
+        let all = transcripts(r#"{"a": [1], "b": [], "a": [2, 3]}"#).unwrap();
+        let counts: Vec<_> = all.iter().map(|(id, entries)| (id.as_str(), entries.len())).collect();
+        assert_eq!(counts, [("a", 2), ("b", 0)]);
+    }
+}

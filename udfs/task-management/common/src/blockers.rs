@@ -42,3 +42,28 @@ pub fn scrub(tasks: &mut CollectionMut<'_, '_>, removed: &HashSet<String>) -> Re
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_arrays_and_torn_arrays() {
+        let list = |ids: &[&str]| Ok(ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>());
+        let torn = |shown: &str| Err(format!("invalid blocked_by JSON: {shown}"));
+        for (text, want) in [
+            ("", list(&[])),
+            (" \u{1c}\n", list(&[])),
+            (" a, b c ,,a\u{1f},", list(&["a", "b c", "a"])),
+            ("a]", list(&["a]"])),
+            (" [ \"x\", \" y \", \"\" ] ", list(&["x", " y ", ""])),
+            ("[1, -0, 2.50, 1e3, true, null]", list(&["1", "0", "2.5", "1000.0", "True", "None"])),
+            ("{\"a\": 1}", torn("'{\"a\": 1}'")),
+            (" [\"it's\" ", torn("' [\"it\\'s\" '")),
+            ("[it's", torn("\"[it's\"")),
+            ("[NaN]", torn("'[NaN]'")),
+        ] {
+            assert_eq!(parse(text), want, "{text:?}");
+        }
+    }
+}

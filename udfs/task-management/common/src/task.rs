@@ -91,3 +91,29 @@ fn plus_one(digits: &str) -> String {
         char::from_digit(last.to_digit(10).map_or(1, |digit| digit + 1), 10).unwrap_or('1');
     format!("{head}{raised}{}", "0".repeat(nines))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_count_on_from_the_largest_integer() {
+        let ninety_nines = "9".repeat(400);
+        let one_more = format!("1{}", "0".repeat(400));
+        for (numbers, want) in [
+            (vec![], "1"),
+            (vec!["3", "7.5", "\"12\"", "null", "-4", "true", "1e9", "0"], "4"),
+            (vec!["9", "10", "08e1"], "11"),
+            (vec!["199"], "200"),
+            (vec!["99999999999999999999", "100000000000000000000"], "100000000000000000001"),
+            (vec![ninety_nines.as_str()], one_more.as_str()),
+        ] {
+            let tasks: Vec<_> = numbers
+                .iter()
+                .filter_map(|number| Record::parse(&format!("{{\"number\":{number}}}")).ok())
+                .chain([Record::parse("{}").unwrap(), Record::parse("7").unwrap()])
+                .collect();
+            assert_eq!(next_number(&tasks).unwrap().as_str(), want, "{numbers:?}");
+        }
+    }
+}
