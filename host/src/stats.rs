@@ -99,7 +99,7 @@ fn upper_end(bucket: usize) -> Duration {
     }
     let exponent = bucket / 2;
     let start = 1_u64 << exponent;
-    Duration::from_micros(if bucket % 2 == 0 { start + start / 2 } else { start * 2 })
+    Duration::from_micros(if bucket.is_multiple_of(2) { start + start / 2 } else { start * 2 })
 }
 
 #[cfg(test)]

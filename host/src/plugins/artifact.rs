@@ -39,7 +39,7 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 impl Cache {
     /// Opens the folder, made if need be, and makes sure that nobody else can write into it.
-    pub(crate) fn open(folder: &Path) -> Result<Self, Refusal> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, Box<Refusal>> {
         let refused = |what: String| {
             Refusal::new(what, "make the cache folder writable for you alone, or set UDF_HOST_CACHE to one that is")
                 .file(folder)
@@ -62,7 +62,7 @@ impl Cache {
     }
 
     /// Checks the file and takes a copy of it.
-    pub(crate) fn take(&self, file: &Path) -> Result<Artifact, Refusal> {
+    pub(crate) fn take(&self, file: &Path) -> Result<Artifact, Box<Refusal>> {
         let (bytes, built_at) = read(file)?;
         check_elf(&bytes).map_err(|fault| fault.file(file))?;
         let hash = hash(&bytes);
@@ -131,7 +131,7 @@ impl Cache {
     }
 }
 
-fn read(file: &Path) -> Result<(Vec<u8>, SystemTime), Refusal> {
+fn read(file: &Path) -> Result<(Vec<u8>, SystemTime), Box<Refusal>> {
     let rebuild = "build or pack it again";
     let unreadable = |error: io::Error| {
         let what = match error.kind() {
@@ -168,7 +168,7 @@ const MACHINE: (u16, &str) = if cfg!(target_arch = "x86_64") {
 };
 
 /// Checks that the bytes are a whole shared library for this machine.
-fn check_elf(bytes: &[u8]) -> Result<(), Refusal> {
+fn check_elf(bytes: &[u8]) -> Result<(), Box<Refusal>> {
     let rebuild = "build it again; if it was copied here, copy it again";
     let not_elf = |found: &str| {
         Refusal::new("its artifact is not a shared library", rebuild)

@@ -304,18 +304,12 @@ fn lines(stdout: impl Read + Send + 'static, stderr: impl Read + Send + 'static)
 /// A message of cargo's on stdout, as far as we care.
 fn event(text: &str) -> Option<Event> {
     #[derive(Deserialize)]
-    #[serde(tag = "reason", rename_all = "kebab-case")]
+    #[serde(tag = "reason")]
     enum Message {
-        CompilerArtifact {
-            manifest_path: PathBuf,
-            target: Crate,
-            filenames: Vec<PathBuf>,
-        },
-        CompilerMessage {
-            manifest_path: PathBuf,
-            target: Crate,
-            message: Diagnostic,
-        },
+        #[serde(rename = "compiler-artifact")]
+        Built { manifest_path: PathBuf, target: Crate, filenames: Vec<PathBuf> },
+        #[serde(rename = "compiler-message")]
+        Diagnosed { manifest_path: PathBuf, target: Crate, message: Diagnostic },
         #[serde(other)]
         Other,
     }
@@ -331,7 +325,7 @@ fn event(text: &str) -> Option<Event> {
         rendered: Option<String>,
     }
     match serde_json::from_str(text).ok()? {
-        Message::CompilerArtifact { manifest_path, target, filenames } => {
+        Message::Built { manifest_path, target, filenames } => {
             let cdylib = target.kind.iter().any(|kind| kind == "cdylib");
             let library = filenames
                 .into_iter()
@@ -339,7 +333,7 @@ fn event(text: &str) -> Option<Event> {
                 .find(|file| file.extension().is_some_and(|extension| extension == "so"))?;
             Some(Event::Built { manifest: manifest_path, library })
         }
-        Message::CompilerMessage { manifest_path, target, message } => {
+        Message::Diagnosed { manifest_path, target, message } => {
             // "aborting due to .." and the like say nothing beside the errors before them.
             let error = message.level.starts_with("error")
                 && !message.message.starts_with("aborting due to");

@@ -19,6 +19,9 @@ use crate::dispatch::Pace;
 use crate::error::HostError;
 use crate::stats::OpStats;
 
+/// An operation and the version of it to call.
+pub type Callable = (Arc<Entry>, Arc<Loaded>);
+
 /// Which operations there are. One per host; shared by everything that calls, lists or loads.
 #[derive(Debug)]
 pub struct Catalog {
@@ -359,11 +362,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Unknown, refused, or still being built at `deadline`.
-    pub fn wait_ready(
-        &self,
-        address: &Address,
-        deadline: Instant,
-    ) -> Result<(Arc<Entry>, Arc<Loaded>), HostError> {
+    pub fn wait_ready(&self, address: &Address, deadline: Instant) -> Result<Callable, HostError> {
         let began = Instant::now();
         let mut seen = *self.changes();
         loop {
@@ -380,11 +379,7 @@ impl Catalog {
     ///
     /// # Errors
     /// As [`Catalog::wait_ready`].
-    pub async fn ready(
-        &self,
-        address: &Address,
-        deadline: Instant,
-    ) -> Result<(Arc<Entry>, Arc<Loaded>), HostError> {
+    pub async fn ready(&self, address: &Address, deadline: Instant) -> Result<Callable, HostError> {
         let began = Instant::now();
         // Subscribed before the first look: a change between look and wait is then seen as a change.
         let mut receiver = self.subscribe();
@@ -422,7 +417,7 @@ impl Catalog {
         }
     }
 
-    fn attempt(&self, address: &Address) -> Option<Result<(Arc<Entry>, Arc<Loaded>), HostError>> {
+    fn attempt(&self, address: &Address) -> Option<Result<Callable, HostError>> {
         // Read before the look-up: if discovery ends in between, "unknown" is looked at once more.
         let discovered = self.progress.borrow().discovered;
         match self.find(&address.workspace, &address.project, &address.op) {

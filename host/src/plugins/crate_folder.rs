@@ -14,13 +14,13 @@ pub(crate) enum CrateKind {
 }
 
 /// Reads the folder's Cargo.toml far enough to tell what it is. What only cargo can tell is left to cargo.
-pub(crate) fn kind(folder: &Path) -> Result<CrateKind, Refusal> {
+pub(crate) fn kind(folder: &Path) -> Result<CrateKind, Box<Refusal>> {
     let manifest = read_manifest(folder)?;
     Ok(if is_cdylib(&manifest) { CrateKind::Operation } else { CrateKind::Library })
 }
 
 /// Checks a folder that declares an operation. `package` is what its place says it must be called.
-pub(crate) fn check_operation(folder: &Path, package: &str) -> Result<(), Refusal> {
+pub(crate) fn check_operation(folder: &Path, package: &str) -> Result<(), Box<Refusal>> {
     let manifest = read_manifest(folder)?;
     let path = folder.join("Cargo.toml");
     let found = manifest
@@ -63,7 +63,7 @@ pub(crate) fn lib_name(package: &str) -> String {
     package.replace('-', "_")
 }
 
-fn read_manifest(folder: &Path) -> Result<toml::Table, Refusal> {
+fn read_manifest(folder: &Path) -> Result<toml::Table, Box<Refusal>> {
     let path = folder.join("Cargo.toml");
     let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
     text.parse().map_err(|error: toml::de::Error| {
@@ -76,7 +76,7 @@ fn read_manifest(folder: &Path) -> Result<toml::Table, Refusal> {
     })
 }
 
-fn unreadable(path: &PathBuf, error: &std::io::Error) -> Refusal {
+fn unreadable(path: &PathBuf, error: &std::io::Error) -> Box<Refusal> {
     if error.kind() == std::io::ErrorKind::NotFound {
         Refusal::new(
             "it has no Cargo.toml",

@@ -29,7 +29,7 @@ pub(crate) struct FoundOp {
     pub(crate) spec: String,
     pub(crate) settings: OpSettings,
     /// Where its artifact comes from, unless something is wrong with the folder.
-    pub(crate) source: Result<Source, Refusal>,
+    pub(crate) source: Result<Source, Box<Refusal>>,
 }
 
 /// Where an artifact comes from.
@@ -107,7 +107,7 @@ impl Walk<'_> {
     fn project(
         &mut self,
         project: &str,
-        manifest: &Result<ProjectManifest, Refusal>,
+        manifest: &Result<ProjectManifest, Box<Refusal>>,
         folders: &[PathBuf],
         place: &Path,
     ) {
@@ -143,7 +143,7 @@ impl Walk<'_> {
     fn operation(
         &mut self,
         project: &str,
-        manifest: &Result<ProjectManifest, Refusal>,
+        manifest: &Result<ProjectManifest, Box<Refusal>>,
         folder: &Path,
     ) {
         let op = name_of(folder);
@@ -189,7 +189,7 @@ impl Walk<'_> {
         });
     }
 
-    fn project_manifest(&self, folder: &Path) -> Result<ProjectManifest, Refusal> {
+    fn project_manifest(&self, folder: &Path) -> Result<ProjectManifest, Box<Refusal>> {
         let path = folder.join("project.toml");
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
@@ -245,7 +245,7 @@ fn name_of(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn check_names(project: &str, op: &str, folder: &Path) -> Result<(), Refusal> {
+fn check_names(project: &str, op: &str, folder: &Path) -> Result<(), Box<Refusal>> {
     for (what, name) in [("project", project), ("operation", op)] {
         if !manifest::is_name(name) {
             return Err(Refusal::new(
@@ -272,7 +272,7 @@ fn library_of(folder: &Path) -> Option<PathBuf> {
     libraries.next().is_none().then_some(only)
 }
 
-fn read_spec(folder: &Path) -> Result<String, Refusal> {
+fn read_spec(folder: &Path) -> Result<String, Box<Refusal>> {
     let path = folder.join("spec.md");
     let fault = match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(text),
@@ -336,7 +336,7 @@ fn settle_claims(roots: &[Root], found: &mut Discovery) {
     }
 }
 
-fn clash(ops: &[FoundOp], staying: &[usize], at: usize, files: &[PathBuf]) -> Refusal {
+fn clash(ops: &[FoundOp], staying: &[usize], at: usize, files: &[PathBuf]) -> Box<Refusal> {
     let own = &ops[at].address;
     let same =
         staying.iter().filter(|other| **other != at).all(|other| ops[*other].address == *own);
@@ -349,10 +349,9 @@ fn clash(ops: &[FoundOp], staying: &[usize], at: usize, files: &[PathBuf]) -> Re
             .collect();
         format!("{} would have one artifact name between them", names.join(" and "))
     };
-    Refusal {
-        files: files.to_vec(),
-        ..Refusal::new(reason, "rename all but one of the folders, or remove them")
-    }
+    let mut refusal = Refusal::new(reason, "rename all but one of the folders, or remove them");
+    refusal.files = files.to_vec();
+    refusal
 }
 
 #[cfg(test)]

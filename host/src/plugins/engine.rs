@@ -139,7 +139,7 @@ struct Place<'a> {
 fn entry_of(op: &FoundOp) -> Entry {
     let state = match &op.source {
         Ok(_) => EntryState::Building,
-        Err(refusal) => EntryState::Refused(Arc::new(refusal.clone())),
+        Err(refusal) => EntryState::Refused(Arc::from(refusal.clone())),
     };
     Entry::new(op.address.clone(), op.folder.clone(), op.spec.clone(), op.settings, state)
 }
@@ -152,9 +152,9 @@ fn warn_refused(entry: &Entry, refusal: &Refusal) {
     }
 }
 
-fn refuse(catalog: &Catalog, entry: &Entry, refusal: Refusal) {
+fn refuse(catalog: &Catalog, entry: &Entry, refusal: Box<Refusal>) {
     warn_refused(entry, &refusal);
-    catalog.set_state(entry, EntryState::Refused(Arc::new(refusal)));
+    catalog.set_state(entry, EntryState::Refused(Arc::from(refusal)));
 }
 
 /// Checks, copies and opens a built file; keeps a stamp of it when it was built here.

@@ -62,7 +62,7 @@ impl Loaded {
 ///
 /// # Errors
 /// Not a plugin, another interface, another operation, built to abort on panics.
-pub(crate) fn load(artifact: &Artifact, address: &Address) -> Result<Loaded, Refusal> {
+pub(crate) fn load(artifact: &Artifact, address: &Address) -> Result<Loaded, Box<Refusal>> {
     let rebuild = "build it again with the sdk of this host";
     has_our_symbol(&artifact.path)?;
     // Not `load_from_file`: that gives the first plugin it ever opened for every later path.
@@ -95,7 +95,7 @@ pub(crate) fn load(artifact: &Artifact, address: &Address) -> Result<Loaded, Ref
 }
 
 /// Whether what the plugin says of itself fits the folder it lies in and the lane it will run in.
-fn check(descriptor: &Descriptor, address: &Address) -> Result<(), Refusal> {
+fn check(descriptor: &Descriptor, address: &Address) -> Result<(), Box<Refusal>> {
     if descriptor.interface != INTERFACE_VERSION {
         return Err(Refusal::new(
             "it was built for another interface",
@@ -137,7 +137,7 @@ fn check(descriptor: &Descriptor, address: &Address) -> Result<(), Refusal> {
 
 /// Opens the file and looks for the one symbol that makes it a plugin, in that library alone. The header route would
 /// refuse it as well, but in words about a mangled name.
-fn has_our_symbol(path: &Path) -> Result<(), Refusal> {
+fn has_our_symbol(path: &Path) -> Result<(), Box<Refusal>> {
     // SAFETY: opening runs the file's initialisers, which may be any code: that is what a plugin is. The file is a
     // whole ELF library for this machine (`artifact.rs` checked it) that nobody changes while it is open, since it
     // is a read-only copy in a folder that belongs to this user alone.
@@ -158,7 +158,7 @@ fn has_our_symbol(path: &Path) -> Result<(), Refusal> {
     .file(path))
 }
 
-fn refused_by_linker(path: &Path, error: &libloading::Error) -> Refusal {
+fn refused_by_linker(path: &Path, error: &libloading::Error) -> Box<Refusal> {
     let text =
         std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     let (reason, remedy) = if text.contains("static TLS") {
@@ -180,7 +180,7 @@ fn refused_by_linker(path: &Path, error: &libloading::Error) -> Refusal {
 }
 
 /// The layout check tells its story over hundreds of lines; what matters is the last comparison of it.
-fn refused_by_layout(path: &Path, error: &LibraryError) -> Refusal {
+fn refused_by_layout(path: &Path, error: &LibraryError) -> Box<Refusal> {
     let text = error.to_string();
     let rebuild = "build it again with the sdk of this host";
     let what = match error {

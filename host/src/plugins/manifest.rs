@@ -10,15 +10,15 @@ pub const DEFAULT_WORKSPACE: &str = "default";
 
 /// What `project.toml` says. An absent file says nothing.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ProjectManifest {
+pub(crate) struct ProjectManifest {
     /// The workspace, if one is named.
-    pub workspace: Option<String>,
+    pub(crate) workspace: Option<String>,
     /// The lane of all operations that name none.
-    pub lane: Option<LaneChoice>,
+    pub(crate) lane: Option<LaneChoice>,
     /// By operation.
-    pub ops: BTreeMap<String, OpSettings>,
+    pub(crate) ops: BTreeMap<String, OpSettings>,
     /// Keys nobody knows, as dotted paths. They are named to the author and otherwise ignored.
-    pub unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
 }
 
 /// What `project.toml` says of one operation.
@@ -47,7 +47,7 @@ impl ProjectManifest {
     ///
     /// # Errors
     /// Broken TOML or a value of the wrong form, in words for the author.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| one_line(&error.to_string()))?;
         let mut manifest = Self::default();
@@ -94,14 +94,12 @@ impl ProjectManifest {
     }
 
     /// The workspace of the project.
-    #[must_use]
-    pub fn workspace(&self) -> &str {
+    pub(crate) fn workspace(&self) -> &str {
         self.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE)
     }
 
     /// The settings of an operation, the project's own filled in.
-    #[must_use]
-    pub fn settings(&self, op: &str) -> OpSettings {
+    pub(crate) fn settings(&self, op: &str) -> OpSettings {
         let mut settings = self.ops.get(op).copied().unwrap_or_default();
         settings.lane = settings.lane.or(self.lane);
         settings

@@ -19,7 +19,7 @@ mod shadow;
 mod stamp;
 
 pub use address::Address;
-pub use catalog::{Catalog, Entry, EntryState, EntryView, Problem, Progress};
+pub use catalog::{Callable, Catalog, Entry, EntryState, EntryView, Problem, Progress};
 pub use discover::MAIN_PROJECT;
 pub use load::Loaded;
 pub use manifest::{DEFAULT_WORKSPACE, LaneChoice, OpSettings};

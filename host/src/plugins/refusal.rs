@@ -26,33 +26,34 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
+    /// Boxed, since it travels as the error of results whose values are small.
+    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
             reason: reason.into(),
             expected: None,
             found: None,
             files: Vec::new(),
             remedy: remedy.into(),
             detail: None,
-        }
+        })
     }
 
     pub(crate) fn compared(
-        mut self,
+        mut self: Box<Self>,
         expected: impl Into<String>,
         found: impl Into<String>,
-    ) -> Self {
+    ) -> Box<Self> {
         self.expected = Some(expected.into());
         self.found = Some(found.into());
         self
     }
 
-    pub(crate) fn file(mut self, path: impl Into<PathBuf>) -> Self {
+    pub(crate) fn file(mut self: Box<Self>, path: impl Into<PathBuf>) -> Box<Self> {
         self.files.push(path.into());
         self
     }
 
-    pub(crate) fn detail(mut self, detail: impl Into<String>) -> Self {
+    pub(crate) fn detail(mut self: Box<Self>, detail: impl Into<String>) -> Box<Self> {
         self.detail = Some(detail.into());
         self
     }

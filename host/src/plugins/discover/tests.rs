@@ -60,7 +60,7 @@ fn addresses(found: &Discovery) -> Vec<String> {
 }
 
 #[track_caller]
-fn refusal(found: &Discovery, op: &str) -> Refusal {
+fn refusal(found: &Discovery, op: &str) -> Box<Refusal> {
     let op = found.ops.iter().find(|found| found.address.to_string() == op).expect("it is listed");
     op.source.clone().expect_err("it is refused")
 }
