@@ -16,7 +16,8 @@ use crate::snapshot::Snapshot;
 struct Limits {
     /// Transactions in one group.
     turns: usize,
-    /// None begins later than this after the sentinel was taken.
+    /// None begins later than this after the sentinel was taken, or than the last write took, if
+    /// that is longer: on a slow disk larger groups cost others little.
     age: Duration,
 }
 
@@ -290,7 +291,8 @@ impl Batch {
         work.turns += 1;
         let slot = Arc::clone(&work.slot);
         let mut state = lock(&slot.lane.state);
-        if work.turns >= state.limits.turns || work.began.elapsed() >= state.limits.age {
+        let age = state.last.map_or(Duration::ZERO, |last| last.took).max(state.limits.age);
+        if work.turns >= state.limits.turns || work.began.elapsed() >= age {
             drop(state);
             return Some(self);
         }

@@ -184,3 +184,34 @@ fn resolve(
         None => "/.openfused/app".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_directory_comes_from_parameter_then_variable_then_home() {
+        for (param, variable, home, want) in [
+            (Some("~/x/../y "), Some("/env"), Some("/home/u"), "~/x/../y "),
+            (Some(""), Some("relative/env/"), Some("/home/u"), "relative/env/"),
+            (None, Some(""), Some("/home/u"), "/home/u/.openfused/app"),
+            (None, None, Some("/home/u"), "/home/u/.openfused/app"),
+            (None, None, Some(""), "/.openfused/app"),
+        ] {
+            let dir = resolve(param, variable.map(OsString::from), || home.map(PathBuf::from));
+            assert_eq!(dir.as_os_str(), want, "{param:?} {variable:?} {home:?}");
+        }
+    }
+
+    #[test]
+    fn directories_in_use_keep_their_caches() {
+        let store = Store::open(StoreOptions::default());
+        let used = store.app(Path::new("used"));
+        let slot = used.slot("cards");
+        for n in 0..3 * MAX_APPS {
+            store.app(&PathBuf::from(n.to_string()));
+        }
+        assert!(Arc::ptr_eq(&store.app(Path::new("used")).slot("cards"), &slot));
+        assert!(store.0.apps.lock().unwrap().len() <= MAX_APPS + 1);
+    }
+}

@@ -183,7 +183,7 @@ fn looking_into_texts() {
         ("12", Kind::Number, Some(12), Some(12.0)),
         ("-3", Kind::Number, Some(-3), Some(-3.0)),
         ("1.0", Kind::Number, None, Some(1.0)),
-        ("9223372036854775808", Kind::Number, None, Some(9.223372036854775807e18)),
+        ("9223372036854775808", Kind::Number, None, Some(9_223_372_036_854_775_808.0)),
         ("Infinity", Kind::Number, None, Some(f64::INFINITY)),
         ("\"1\"", Kind::String, None, None),
         ("true", Kind::Bool, None, None),
