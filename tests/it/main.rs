@@ -12,3 +12,5 @@ mod locking;
 mod specs;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod workflow_cases;
