@@ -165,10 +165,11 @@ impl<'a> Engine<'a> {
         let mut fault = None;
         let (line, settled) = recorders::settle(&mut work.state, self.workflow.round_budget());
         work.journal.extend(line);
-        if settled || work.must_save {
+        work.changed |= settled;
+        if work.changed {
             fault = work.save(&mut place).err();
         }
-        let ledger = work.ledger.clone();
+        let ledger = std::mem::take(&mut work.ledger);
         let mut consultation = Consultation {
             workflow: self.workflow,
             subject: &subject,
@@ -177,6 +178,7 @@ impl<'a> Engine<'a> {
             user_message: user_message.filter(|message| !message.is_empty()),
             ledger: &ledger,
             state: std::mem::take(&mut work.state),
+            marked: false,
             effects: Vec::new(),
             hooks: Vec::new(),
         };
@@ -184,9 +186,11 @@ impl<'a> Engine<'a> {
         let chosen = consultation.choose();
         let round = consultation.state.round();
         let route = self.workflow.spawn_context(&consultation.context());
-        let Consultation { state, effects, hooks, .. } = consultation;
-        work.state = state;
+        let Consultation { state, marked, effects, hooks, .. } = consultation;
         let (stage, step) = chosen.map_err(EngineError::Domain)?;
+        work.state = state;
+        work.ledger = ledger;
+        work.changed |= marked;
         work.ledger_effects(&effects);
         let kind = step.as_ref().map_or("none", Step::kind);
         work.journal.push(
@@ -213,7 +217,9 @@ impl<'a> Engine<'a> {
         place: &mut impl Place,
     ) -> Result<Recorded, EngineError> {
         let mut work = Work::load(self.workflow, place, at)?;
+        let before = work.state.to_text();
         let recorded = recorders::apply(&mut work.state, event, &Rules::of(self.workflow), at);
+        work.changed |= before != work.state.to_text();
         work.ledger_effects(&recorded.ledger);
         work.journal.extend(recorded.journal.iter().cloned());
         work.save(place).map_err(EngineError::Save)?;
@@ -249,15 +255,14 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// A state at work, with what it was when it was last saved.
+/// A state at work, and what of it is still to be saved.
 struct Work {
     state: WorkState,
+    changed: bool,
     ledger: String,
+    ledger_changed: bool,
     journal: Vec<JournalLine>,
     quarantine: bool,
-    must_save: bool,
-    saved_state: String,
-    saved_ledger: String,
     at: Moment,
 }
 
@@ -273,36 +278,36 @@ impl Work {
         if loaded.corrupt {
             journal.push(JournalLine::new("state_reset"));
         }
-        if !loaded.repaired.is_empty() {
-            journal
-                .push(JournalLine::new("state_repaired").with("fields", loaded.repaired.clone()));
+        let repaired = !loaded.repaired.is_empty();
+        if repaired {
+            journal.push(JournalLine::new("state_repaired").with("fields", loaded.repaired));
         }
         Ok(Self {
-            saved_state: loaded.state.to_text(),
             state: loaded.state,
-            ledger: stored.ledger.clone(),
+            // A repair is saved, or it would be journaled again and again.
+            changed: repaired || loaded.corrupt,
+            ledger: stored.ledger,
+            ledger_changed: false,
             journal,
             quarantine: loaded.corrupt,
-            // A repair is saved, or it would be journaled again and again.
-            must_save: !loaded.repaired.is_empty() || loaded.corrupt,
-            saved_ledger: stored.ledger,
             at,
         })
     }
 
     fn ledger_effects(&mut self, effects: &[LedgerEffect]) {
         for effect in effects {
-            self.ledger = effect.applied(&self.ledger, &self.at.to_string());
+            let text = effect.applied(&self.ledger, &self.at.to_string());
+            self.ledger_changed |= text != self.ledger;
+            self.ledger = text;
         }
     }
 
     /// Commits what changed since the last save; what could not be saved stays to be saved.
     fn save(&mut self, place: &mut impl Place) -> Result<(), DomainError> {
-        let text = self.state.to_text();
         let change = Change {
             quarantine: self.quarantine,
-            state: (self.must_save || text != self.saved_state).then(|| text.clone()),
-            ledger: (self.ledger != self.saved_ledger).then(|| self.ledger.clone()),
+            state: self.changed.then(|| self.state.to_text()),
+            ledger: self.ledger_changed.then(|| self.ledger.clone()),
             journal: std::mem::take(&mut self.journal),
             at: self.at,
         };
@@ -314,9 +319,8 @@ impl Work {
             return Err(error);
         }
         self.quarantine = false;
-        self.must_save = false;
-        self.saved_state = text;
-        self.saved_ledger.clone_from(&self.ledger);
+        self.changed = false;
+        self.ledger_changed = false;
         Ok(())
     }
 }

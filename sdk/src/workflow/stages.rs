@@ -62,6 +62,8 @@ pub(super) struct Consultation<'a> {
     pub(super) user_message: Option<&'a str>,
     pub(super) ledger: &'a str,
     pub(super) state: WorkState,
+    /// A stage left a mark in the state.
+    pub(super) marked: bool,
     pub(super) effects: Vec<LedgerEffect>,
     pub(super) hooks: Vec<Hook>,
 }
@@ -184,12 +186,14 @@ fn check(c: &mut Consultation<'_>) -> Answer<Choice> {
     }
     let Some(checker) = c.workflow.checker_agent() else {
         c.state.verified = true;
+        c.marked = true;
         c.effects.push(LedgerEffect::Settle("verified".to_owned()));
         c.hooks.push(Hook::Verified);
         return Ok(None);
     };
     if c.state.check_attempts >= c.workflow.check_attempt_budget() {
         c.state.exhaust_checks(Unchecked::Blocked);
+        c.marked = true;
         return c.work(Stage::Check).map(|step| Some(Some(step)));
     }
     let brief = c.workflow.check_query(&c.context())?;
@@ -206,11 +210,13 @@ fn finish(c: &mut Consultation<'_>) -> Answer<Choice> {
     {
         let parameters = c.workflow.notify_params(&c.context())?;
         c.state.notify_step_issued = true;
+        c.marked = true;
         return Ok(Some(Some(c.action(Stage::Finish, action, parameters))));
     }
     if !c.state.presentation_asked {
         let prompt = c.workflow.presentation_prompt(&c.context());
         c.state.presentation_asked = true;
+        c.marked = true;
         return Ok(Some(Some(question(PRESENTATION, prompt, &["send_message", "task_end"]))));
     }
     Ok(Some(Some(c.workflow.end_step(&c.context()))))

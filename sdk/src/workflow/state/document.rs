@@ -163,8 +163,7 @@ impl WorkState {
             match slot {
                 Slot::Unknown(key, raw) => {
                     // The opening quote is part of the separator.
-                    let key = quoted(key);
-                    out.push_str(&key[1..]);
+                    out.push_str(&quoted(key)[1..]);
                     out.push_str(": ");
                     out.push_str(raw.get());
                 }
@@ -328,7 +327,7 @@ fn write_list(list: &[String], inner: &str, outer: &str, out: &mut String) {
         open = ',';
         out.push('\n');
         out.push_str(inner);
-        out.push_str(&quoted(item));
+        json_text::quote(item, out);
     }
     out.push('\n');
     out.push_str(outer);
@@ -336,7 +335,9 @@ fn write_list(list: &[String], inner: &str, outer: &str, out: &mut String) {
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a text is always a JSON string")
+    let mut out = String::with_capacity(text.len() + 2);
+    json_text::quote(text, &mut out);
+    out
 }
 
 /// The entries of an object in file order; a repeated key keeps its first place and its last value.
