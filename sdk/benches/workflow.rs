@@ -53,7 +53,7 @@ impl Workflow for Report {
 #[derive(Default)]
 struct Memory(Stored);
 
-impl Place for &mut Memory {
+impl Place for Memory {
     fn load(&mut self) -> Result<Stored, DomainError> {
         Ok(self.0.clone())
     }
@@ -74,8 +74,7 @@ fn main() {
     let engine = Engine::new(&Report);
     let task = Task { id: "t1".into(), query: "the market in 2026".into(), ..Task::default() };
     let record = |memory: &mut Memory, event: &Event| {
-        let mut place = memory;
-        engine.record("reports/t1", event, Moment(0), &mut place).expect("memory keeps everything");
+        engine.record("reports/t1", event, Moment(0), memory).expect("memory keeps everything");
     };
     // A state as it is in the middle of a run: failures, coverage, leads and four attempts.
     let mut memory = Memory::default();

@@ -71,6 +71,16 @@ pub trait Place {
     fn commit(&mut self, change: &Change) -> Result<(), DomainError>;
 }
 
+impl<P: Place + ?Sized> Place for &mut P {
+    fn load(&mut self) -> Result<Stored, DomainError> {
+        (**self).load()
+    }
+
+    fn commit(&mut self, change: &Change) -> Result<(), DomainError> {
+        (**self).commit(change)
+    }
+}
+
 /// Why a turn or a recorder could not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

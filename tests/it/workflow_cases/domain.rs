@@ -82,8 +82,7 @@ impl Domain {
                 report.add(&format!("{path}.{at}"), format_args!("no such recorder: {call}"));
                 continue;
             };
-            let recorded =
-                Engine::new(self).record("subject", &event, NOW, &mut &mut *files).unwrap();
+            let recorded = Engine::new(self).record("subject", &event, NOW, files).unwrap();
             woke |= recorded.unparks;
         }
         woke
@@ -99,7 +98,7 @@ impl Domain {
     }
 
     pub(super) fn may_end(&self, status: EndStatus, files: &mut Files) -> bool {
-        Engine::new(self).end_gate(status, &mut &mut *files).unwrap().is_none()
+        Engine::new(self).end_gate(status, files).unwrap().is_none()
     }
 
     /// Compares a turn with the step a case expects; only what the case lists is looked at.

@@ -48,7 +48,7 @@ impl Files {
     }
 }
 
-impl Place for &mut Files {
+impl Place for Files {
     fn load(&mut self) -> Result<Stored, DomainError> {
         Ok(Stored { state: self.state.clone(), ledger: self.ledger.clone() })
     }

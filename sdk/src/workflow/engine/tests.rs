@@ -36,7 +36,7 @@ impl Files {
     }
 }
 
-impl Place for &mut Files {
+impl Place for Files {
     fn load(&mut self) -> Result<Stored, DomainError> {
         Ok(Stored { state: self.state.clone(), ledger: self.ledger.clone() })
     }
@@ -147,8 +147,7 @@ fn turn(domain: &Domain, files: &mut Files, waiting: bool, message: Option<&str>
 }
 
 fn record(domain: &Domain, files: &mut Files, event: &Event) {
-    let mut place = files;
-    Engine::new(domain).record("dir/s", event, Moment(2), &mut place).unwrap();
+    Engine::new(domain).record("dir/s", event, Moment(2), files).unwrap();
 }
 
 fn lead(text: &str) -> Event {
@@ -501,11 +500,7 @@ fn the_end_gate_reads_what_is_durable() {
     ] {
         let mut files =
             Files { state: state.map(|text| text.as_bytes().to_vec()), ..Files::default() };
-        assert_eq!(
-            engine.end_gate(status, &mut &mut files).unwrap().is_some(),
-            refused,
-            "{state:?}"
-        );
+        assert_eq!(engine.end_gate(status, &mut files).unwrap().is_some(), refused, "{state:?}");
     }
     assert!(!texts::END_REFUSED.to_lowercase().contains("round"));
 }
@@ -548,9 +543,8 @@ fn a_save_that_fails_is_told_to_the_recorder_and_logged_by_the_turn() {
     let mut files = Files::with(json!({"pending_round": true}));
     files.fails = true;
     let before = files.state.clone();
-    let error = Engine::new(&domain)
-        .record("dir/s", &failed("s", "e"), Moment(0), &mut &mut files)
-        .unwrap_err();
+    let error =
+        Engine::new(&domain).record("dir/s", &failed("s", "e"), Moment(0), &mut files).unwrap_err();
     assert_eq!(error, EngineError::Save(DomainError::new("disk full")));
     assert!(domain.hooks.borrow().is_empty(), "hooks run after the state is saved");
     let step = turn(&domain, &mut files, false, None);
