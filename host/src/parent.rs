@@ -4,7 +4,6 @@
 //! worker threads is long before the process does. Instead the kernel's handle of the parent is watched, and our own
 //! parent id, which changes when the parent ends; and a pipe on standard input, which a parent that ends closes.
 
-use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, fstat};
-use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, getpid, getppid, getsid, pidfd_open};
 
 /// Between two looks at our parent id: the bound for how late we notice without a handle.
 const LOOK: Duration = Duration::from_millis(500);
@@ -22,6 +21,8 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(crate) struct Parent {
     id: Option<Pid>,
     handle: Option<OwnedFd>,
+    /// It was gone before we could look.
+    adopted: bool,
 }
 
 impl Parent {
@@ -29,7 +30,8 @@ impl Parent {
     pub(crate) fn now() -> Parent {
         let id = getppid();
         // `handle` could be of a stranger who got the id meanwhile; then `is_gone` sees that our parent changed.
-        Parent { id, handle: id.and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok()) }
+        let handle = id.and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
+        Parent { id, handle, adopted: id.is_some_and(is_adopted) }
     }
 
     /// Calls `gone` once, from a thread of its own, when the parent has ended, with the words for the log.
@@ -55,7 +57,7 @@ impl Parent {
 
     fn is_gone(&self) -> bool {
         let Some(id) = self.id else { return false }; // Of another namespace: only standard input can tell.
-        getppid() != Some(id) || (id == Pid::INIT && init_adopts())
+        self.adopted || getppid() != Some(id)
     }
 
     fn wait(&self) {
@@ -71,22 +73,11 @@ impl Parent {
     }
 }
 
-/// Whether process 1 takes in orphans, so that having it as parent means that ours ended before we looked. In a
-/// container process 1 is often the client itself.
-fn init_adopts() -> bool {
-    let name = fs::read_to_string("/proc/1/comm").unwrap_or_default();
-    matches!(
-        name.trim(),
-        "systemd"
-            | "init"
-            | "tini"
-            | "docker-init"
-            | "dumb-init"
-            | "catatonit"
-            | "s6-svscan"
-            | "runit"
-            | "podman-init"
-    )
+/// Whether the process that is our parent now only took us in: a child is in its parent's session unless it leads one
+/// of its own. (When process 1 of a container is the true parent, the kernel ends us with it.)
+fn is_adopted(parent: Pid) -> bool {
+    let own = getsid(None).ok();
+    own != Some(getpid()) && getsid(Some(parent)).ok() != own
 }
 
 fn stdin_is_a_pipe() -> bool {

@@ -32,7 +32,7 @@ impl Spec {
     pub fn parse(text: &str) -> Self {
         let mut spec = Self { sections: Vec::new(), inputs: Vec::new() };
         let mut table: Vec<Vec<String>> = Vec::new();
-        let mut fenced = false;
+        let (mut fenced, mut ended) = (false, false);
         for line in text.lines() {
             if line.trim_start().starts_with("```") {
                 fenced = !fenced;
@@ -42,10 +42,12 @@ impl Spec {
             }
             if let Some(heading) = line.strip_prefix("## ") {
                 spec.sections.push(heading.trim().to_owned());
-            } else if spec.sections.last().is_some_and(|section| section == "Inputs")
-                && let Some(cells) = cells(line)
-            {
-                table.push(cells);
+            } else if spec.sections.last().is_some_and(|section| section == "Inputs") && !ended {
+                match cells(line) {
+                    Some(cells) => table.push(cells),
+                    // The first table is the one that counts.
+                    None => ended = !table.is_empty(),
+                }
             }
         }
         let mut rows = table.into_iter();
@@ -158,6 +160,7 @@ mod tests {
         | Name | Type | Default | Meaning |\n|---|:--|---|---|\n\
         | `id` | text | `\"\"` | the card \\| its id |\n| `status` | text | `pending` | x |\n\
         | `ref` | text | required | x |\n| `app_dir` | text | – | x |\n\n\
+        | Needs | Does |\n|---|---|\n| `x` | y |\n\n\
         ## Output\n```json\n## Errors\n| a | b |\n```\n## Errors\n## Collections\n## Examples\n| not | inputs |\n";
 
     #[test]

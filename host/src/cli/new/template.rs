@@ -55,8 +55,8 @@ mod tests {{
     #[test]
     fn greets_by_name_and_without_one() {{
         let host = TestHost::new();
-        for (name, want) in [(\"you\", \"Hello, you!\"), (\"world\", \"Hello, world!\")] {{
-            assert_eq!({op}(&host.context(), name), Ok(Reply::value(&json!({{\"greeting\": want}}))));
+        for (params, want) in [(&[(\"name\", \"you\")][..], \"Hello, you!\"), (&[], \"Hello, world!\")] {{
+            assert_eq!(host.call_json(UDF, params), json!({{\"greeting\": want}}));
         }}
     }}
 }}
