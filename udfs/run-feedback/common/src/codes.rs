@@ -71,8 +71,6 @@ codes! {
     InvalidStep = "INVALID_STEP", 1, 1;
     /// An organisation or project of which no segment is left.
     InvalidName = "INVALID_NAME", 1, 1;
-    /// A flag or value the operation does not know.
-    InvalidArgument = "INVALID_ARGUMENT", 1, 1;
     /// A run that is closed cannot be resumed.
     NotResumable = "NOT_RESUMABLE", 1, 1;
     /// An unknown feedback type; detail `valid_types`.

@@ -7,7 +7,6 @@
 //! - [`Event`] is one numbered file of a run; [`next_event_id`] says which number is free.
 //! - [`FeedbackType`] knows default options, descriptions and the [`Action`] an answer stands for.
 //! - [`Comment`] is the byte-exact issue comment; [`parse_reply`] reads what people write under it.
-//! - [`flags`] and [`banner`] are the script command line: flags to parameters, lines for people.
 //!
 //! Three things touch the world: [`RunDir`] with its [`RunGuard`] (without which nothing of a run can be written) and
 //! [`Runs`] are the files, [`CommentPoster`] the issue tracker, [`Surroundings`] and [`Environment`] machine and user.
@@ -16,11 +15,9 @@
 
 mod answer;
 mod ask;
-pub mod banner;
 mod codes;
 mod comment;
 mod event;
-pub mod flags;
 mod identity;
 mod json;
 mod new_run;
