@@ -128,6 +128,10 @@ impl Method {
     pub const FOLDER_CREATE_DIR: Self = Self(40);
     /// Whether the directory exists.
     pub const FOLDER_EXISTS: Self = Self(41);
+    /// Adds whole lines to a file; needs the lock.
+    pub const FOLDER_APPEND: Self = Self(42);
+    /// Gives a file another name; needs the lock.
+    pub const FOLDER_RENAME: Self = Self(43);
 
     /// Time of the call.
     pub const NOW: Self = Self(48);

@@ -79,8 +79,9 @@ impl Context {
     }
 
     /// A directory below `root` as a folder: documents that are read and replaced whole, under one lock
-    /// whose file is `lock`. `path` is plain names below the root, which it cannot leave; a relative
-    /// `root` is relative to the host's working directory. Touches nothing.
+    /// whose file is `lock`. `path` is plain names below the root, which it cannot leave. An empty
+    /// `root` is the app directory of the call; a relative one is relative to the host's working directory.
+    /// Touches nothing.
     ///
     /// # Errors
     /// The operation does not declare `folders`, or the names are not plain.

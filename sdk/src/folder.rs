@@ -4,8 +4,8 @@ use crate::abi::Method;
 use crate::context::Context;
 use crate::error::UdfError;
 use crate::wire::{
-    Entry, FolderCreateDirRequest, FolderLockRequest, FolderNameRequest, FolderRequest,
-    FolderWriteRequest, Wire,
+    Entry, FolderCreateDirRequest, FolderLockRequest, FolderNameRequest, FolderRenameRequest,
+    FolderRequest, FolderWriteRequest, Wire,
 };
 
 /// A directory of documents that are read and replaced whole. Reading needs no lock, since documents
@@ -120,6 +120,28 @@ impl FolderGuard<'_> {
     pub fn create_new(&mut self, name: &str, text: &str) -> Result<bool, UdfError> {
         let request = FolderWriteRequest { folder: self.folder.folder, name, text };
         self.folder.ask(Method::FOLDER_CREATE, &request)
+    }
+
+    /// Adds `text`, whole lines, to a document that grows: evidence, not state. One write; when the
+    /// document ends in a torn line that line is ended first. The document and its directory are created.
+    /// Unlike [`FolderGuard::replace`] it is not waited for until it is on disk.
+    ///
+    /// # Errors
+    /// The disk refuses, or the document is a link.
+    pub fn append(&mut self, name: &str, text: &str) -> Result<(), UdfError> {
+        let request = FolderWriteRequest { folder: self.folder.folder, name, text };
+        self.folder.context.request(Method::FOLDER_APPEND, &request)?;
+        Ok(())
+    }
+
+    /// Gives a document another name in its directory, its bytes untouched; false, and nothing done, if
+    /// that name is taken.
+    ///
+    /// # Errors
+    /// The disk refuses, or there is no such document.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<bool, UdfError> {
+        let request = FolderRenameRequest { folder: self.folder.folder, from, to };
+        self.folder.ask(Method::FOLDER_RENAME, &request)
     }
 
     /// Removes a document; false if there was none.

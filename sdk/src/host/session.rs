@@ -122,6 +122,8 @@ impl StoreSession {
             Method::FOLDER_REMOVE => self.folder_remove(request),
             Method::FOLDER_CREATE_DIR => self.folder_create_dir(request),
             Method::FOLDER_EXISTS => self.folder_exists(request),
+            Method::FOLDER_APPEND => self.folder_append(request),
+            Method::FOLDER_RENAME => self.folder_rename(request),
             Method::NOW => Ok(self.now().encode()),
             Method::RANDOM => random(request),
             _ => return None,

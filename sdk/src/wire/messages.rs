@@ -208,7 +208,7 @@ messages! { 'a:
         is_directory: bool,
     }
 
-    /// `FOLDER_REPLACE`: reply nothing. `FOLDER_CREATE`: reply whether it was written.
+    /// `FOLDER_REPLACE`, `FOLDER_APPEND`: reply nothing. `FOLDER_CREATE`: reply whether it was written.
     FolderWriteRequest<'a> {
         /// Which folder.
         folder: u32,
@@ -216,6 +216,16 @@ messages! { 'a:
         name: &'a str,
         /// The whole text.
         text: &'a str,
+    }
+
+    /// `FOLDER_RENAME`. Reply: whether it was renamed; false when the new name is taken.
+    FolderRenameRequest<'a> {
+        /// Which folder.
+        folder: u32,
+        /// Path below the folder.
+        from: &'a str,
+        /// Path below the folder, in the same directory of it.
+        to: &'a str,
     }
 
     /// `FOLDER_CREATE_DIR`. Reply: whether this call created it.

@@ -6,6 +6,7 @@
 //! - [`stages`] only read [`WorkState`] and choose a [`Step`]; [`recorders`] only write it.
 //! - [`report`] reads a checker's report, [`ledger`] keeps what was tried, [`journal`] what happened.
 //! - [`decision`] reads what a model decided, [`bounds`] says what of it is carried out.
+//! - [`operation`] makes a workflow an operation: the engine over the folders of a call.
 //! - [`tap`] takes the end of a spawned agent to the recorders, [`registry`] finds a task's workflow.
 //!
 //! Law: stages choose and never record, recorders record and never choose. A person is asked once, when
@@ -19,6 +20,7 @@ pub mod event;
 pub mod journal;
 pub mod ledger;
 pub mod moment;
+pub mod operation;
 pub mod recorders;
 pub mod registry;
 pub mod report;
@@ -34,6 +36,7 @@ pub mod workflow;
 pub use engine::{AfterError, Change, Engine, EngineError, Place, Stored, Turn};
 pub use event::{Event, WorkResult};
 pub use moment::Moment;
+pub use operation::{Request, serve};
 pub use stages::Stage;
 pub use state::{Phase, StateClass, WorkState};
 pub use step::{ActionCall, EndStatus, Step};
