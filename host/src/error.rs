@@ -126,6 +126,16 @@ pub enum HostError {
         /// For the log only.
         detail: String,
     },
+    /// A host that runs elsewhere was asked, and answered with an error or not at all. Commands only.
+    #[error("{}", remote(origin, *status, message))]
+    Remote {
+        /// Where it was asked.
+        origin: String,
+        /// The status of its answer, if there was one.
+        status: Option<u16>,
+        /// Its words, or why there is no answer.
+        message: String,
+    },
     /// A statement has no answer; its own status.
     #[error(transparent)]
     Sql(#[from] SqlError),
@@ -180,6 +190,7 @@ impl HostError {
             Self::Timeout { .. } => "timeout",
             Self::Cancelled { .. } => "cancelled",
             Self::Internal { .. } => "internal",
+            Self::Remote { .. } => "remote",
             Self::Sql(_) => "sql",
             Self::Config { .. } => "config",
             Self::PortTaken { .. } => "port_taken",
@@ -203,6 +214,14 @@ impl HostError {
         error: &std::io::Error,
     ) -> Self {
         Self::Io { action, path: path.into(), reason: error.to_string() }
+    }
+}
+
+fn remote(origin: &str, status: Option<u16>, message: &str) -> String {
+    match status {
+        None => format!("cannot reach the host at {origin}: {message}"),
+        Some(401) => format!("the host at {origin} does not know this token: take the one of its first line"),
+        Some(status) => format!("{message} (said the host at {origin}, with status {status})"),
     }
 }
 

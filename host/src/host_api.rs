@@ -198,6 +198,7 @@ fn to_udf_error(error: HostError) -> UdfError {
         HostError::Cancelled { .. } => ErrorKind::Cancelled,
         HostError::Undeclared { .. }
         | HostError::Refused { .. }
+        | HostError::Remote { .. }
         | HostError::Sql(_)
         | HostError::Internal { .. }
         | HostError::Config { .. }

@@ -17,18 +17,33 @@ Exit codes:
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Done.
-    Done = 0,
+    Done,
     /// The operation failed, or a check found something.
-    Failed = 1,
+    Failed,
     /// The command line, a setting or a parameter is wrong.
-    Usage = 2,
+    Usage,
     /// There is no such operation.
-    Unknown = 3,
+    Unknown,
     /// The machine said no: a port, a file, a permission.
-    Machine = 4,
+    Machine,
+    /// A number that the operation itself gives, for commands that stand in for a script.
+    Operation(u8),
 }
 
 impl Exit {
+    /// The number.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Unknown => 3,
+            Self::Machine => 4,
+            Self::Operation(number) => number,
+        }
+    }
+
     /// The exit that belongs to an error.
     #[must_use]
     pub fn of(error: &HostError) -> Self {
@@ -47,6 +62,12 @@ impl Exit {
             | HostError::Overloaded { .. }
             | HostError::Timeout { .. }
             | HostError::Cancelled { .. } => Self::Failed,
+            HostError::Remote { status, .. } => match status {
+                None => Self::Machine,
+                Some(400 | 401 | 403) => Self::Usage,
+                Some(404) => Self::Unknown,
+                Some(_) => Self::Failed,
+            },
             HostError::Sql(error) => match error.status() {
                 400 => Self::Usage,
                 404 => Self::Unknown,
@@ -61,6 +82,6 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }

@@ -8,6 +8,7 @@ mod describe;
 mod doctor;
 mod exec;
 mod exit;
+mod inbox;
 mod list;
 mod new;
 mod operation;
@@ -15,6 +16,7 @@ mod options;
 mod output;
 mod progress;
 mod serve;
+mod visible;
 
 use std::ffi::OsString;
 
@@ -47,6 +49,7 @@ enum Command {
     List(list::List),
     Describe(describe::Describe),
     Exec(exec::Exec),
+    Inbox(inbox::Inbox),
     New(new::New),
     Build(build::Build),
     Doctor(doctor::Doctor),
@@ -97,6 +100,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::List(list) => list.run(config),
         Command::Describe(describe) => describe.run(config),
         Command::Exec(exec) => exec.run(config),
+        Command::Inbox(inbox) => inbox.run(config),
         Command::New(new) => new.run(&config),
         Command::Build(build) => build.run(config),
         Command::Doctor(doctor) => doctor.run(config),

@@ -31,8 +31,18 @@ pub(super) fn json(value: &impl Serialize) -> Result<(), HostError> {
     line(&text)
 }
 
+/// Tells people on standard error, as `main` does. Nobody may be listening there any more.
+pub(super) fn error(text: &str) {
+    let _closed = writeln!(io::stderr(), "udf-host: {text}");
+}
+
 /// Prints rows in aligned columns; the last one is not padded.
 pub(super) fn table(rows: &[Vec<String>]) -> Result<(), HostError> {
+    aligned(rows).iter().try_for_each(|row| line(row))
+}
+
+/// One line for each row, its columns aligned.
+pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         rows.iter()
@@ -42,13 +52,13 @@ pub(super) fn table(rows: &[Vec<String>]) -> Result<(), HostError> {
             .unwrap_or_default()
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
+    let text = |row: &Vec<String>| {
         let mut text = String::new();
         for (column, cell) in row.iter().enumerate() {
             let pad = if column + 1 < row.len() { widths[column] } else { 0 };
             text.push_str(&format!("{cell:pad$}  "));
         }
-        line(text.trim_end())?;
-    }
-    Ok(())
+        text.trim_end().to_owned()
+    };
+    rows.iter().map(text).collect()
 }

@@ -113,6 +113,7 @@ pub(crate) fn status(error: &HostError) -> StatusCode {
         HostError::Overloaded { .. } | HostError::Cancelled { .. } => {
             StatusCode::SERVICE_UNAVAILABLE
         }
+        HostError::Remote { .. } => StatusCode::BAD_GATEWAY,
         HostError::Timeout { .. } | HostError::StillBuilding { .. } => StatusCode::GATEWAY_TIMEOUT,
     }
 }

@@ -1,0 +1,99 @@
+//! `udf-host inbox watch`: the list, drawn again whenever it has changed.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tokio::runtime::Runtime;
+
+use super::desk::Desk;
+use super::door::Door;
+use super::source::Open;
+use super::{list_json, render};
+use crate::error::HostError;
+
+/// Between two looks at files, which cost a few microseconds.
+const LOOK: Duration = Duration::from_millis(250);
+/// Between two calls where only a call can tell, or for what has no stamp: the requests of runs.
+const ASK: Duration = Duration::from_secs(2);
+
+/// What is written where.
+struct Screen {
+    terminal: bool,
+    json: bool,
+    last: Option<String>,
+}
+
+/// Shows the list until Ctrl-C, or until nobody reads it any more.
+///
+/// # Errors
+/// The first look failed. Later ones leave a note in the list, since the host may come back.
+pub(super) fn run(
+    desk: &Desk,
+    door: &dyn Door,
+    project: &str,
+    json: bool,
+) -> Result<(), HostError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| HostError::Internal {
+        message: "cannot wait for Ctrl-C".to_owned(),
+        detail: error.to_string(),
+    })?;
+    let mut screen = Screen { terminal: io::stdout().is_terminal(), json, last: None };
+    // Before the first look: what changes during it is seen at the next one.
+    let (mut stamp, mut asked) = (door.stamp(), Instant::now());
+    let mut open = desk.open(project)?;
+    loop {
+        if !screen.show(&open) || interrupted(&runtime, LOOK) {
+            return Ok(());
+        }
+        let now = door.stamp();
+        if (now.is_some() && now != stamp) || asked.elapsed() >= ASK {
+            (stamp, asked) = (now, Instant::now());
+            match desk.open(project) {
+                Ok(found) => open = found,
+                Err(error) => open.notes = vec![format!("not up to date: {error}")],
+            }
+        }
+    }
+}
+
+/// Waits; true if Ctrl-C came meanwhile.
+fn interrupted(runtime: &Runtime, time: Duration) -> bool {
+    runtime.block_on(async { tokio::time::timeout(time, tokio::signal::ctrl_c()).await.is_ok() })
+}
+
+impl Screen {
+    /// Writes it if it differs from what stands there. False if nobody reads.
+    fn show(&mut self, open: &Open) -> bool {
+        let now = Timestamp::now();
+        // Ages alone are a change for people, not for programs.
+        let (key, text) = if self.json {
+            let text = list_json(open, now);
+            (format!("{:?} {:?}", open.rows, open.notes), text)
+        } else {
+            let text = render::list(open, now);
+            let key = if self.terminal {
+                text.clone()
+            } else {
+                format!("{:?} {:?}", open.rows, open.notes)
+            };
+            (key, text)
+        };
+        if self.last.as_ref() == Some(&key) {
+            return true;
+        }
+        let first = self.last.replace(key).is_none();
+        let text = match (self.json, self.terminal) {
+            (true, _) => format!("{text}\n"),
+            // To the top left corner, each line up to the end of the window's, then clear what is below.
+            (false, true) => {
+                let clear = if first { "\x1b[2J" } else { "" };
+                format!("{clear}\x1b[H{}\x1b[K\n\x1b[J", text.replace('\n', "\x1b[K\n"))
+            }
+            (false, false) => format!("{}{text}\n", if first { "" } else { "\n" }),
+        };
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    }
+}
