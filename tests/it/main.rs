@@ -5,12 +5,20 @@ mod cases;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod inbox;
+#[cfg(test)]
 mod loading;
 #[cfg(test)]
 mod locking;
 #[cfg(test)]
+mod readme;
+#[cfg(test)]
+mod run_feedback_cli;
+#[cfg(test)]
 mod specs;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod widgets;
 #[cfg(test)]
 mod workflow_cases;

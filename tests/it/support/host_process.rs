@@ -70,7 +70,7 @@ impl HostOptions {
         let mut command = Command::new(&built.host);
         command.args(["dev", "serve"]);
         if let Some(udfs) = &self.udfs {
-            command.arg("--udfs").arg(udfs);
+            command.arg("--only").arg("--udfs").arg(udfs);
         }
         command.args(&self.args);
         if self.only_env {
@@ -153,11 +153,6 @@ impl HostProcess {
             .into();
         let stdout_rest = collect(stdout);
         Ok(HostProcess { child, origin, token, agent, stderr, stdout_rest })
-    }
-
-    /// The process id.
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     /// The port it listens on.

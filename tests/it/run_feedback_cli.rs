@@ -1,0 +1,203 @@
+//! `udf-host run-feedback`: flags, standard output, banners and exit status of the scripts it stands in for.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::build::built;
+use crate::support::parse;
+
+const RUN: &str = "acme/widgets/0f0e0d0c-0b0a-4908-8706-050403020100";
+
+/// What one command printed.
+struct Ran {
+    exit: i32,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs one operation in a directory, as a step of a script: nobody at the terminal.
+fn run(cwd: &Path, words: &[&str]) -> Ran {
+    let output = Command::new(&built().host)
+        .args(["--only", "--udfs"])
+        .arg(&built().udfs)
+        .arg("run-feedback")
+        .args(words)
+        .current_dir(cwd)
+        .env("XDG_CACHE_HOME", &built().cache)
+        .env("USER", "alex")
+        .env("RUN_FEEDBACK_POSTER", "none")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the host can be started");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the host prints text");
+    let exit = output.status.code().expect("the command ends by itself");
+    Ran { exit, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn with_run() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(folder.path(), &["init-run", "--run-id", RUN, "--work-id", "258"]);
+    assert_eq!(ran.exit, 0, "{}", ran.stderr);
+    assert_eq!(parse(&ran.stdout)["operation"], "init-run-directory");
+    folder
+}
+
+fn state(folder: &TempDir) -> Value {
+    let path = folder.path().join(".fractary/plugins/faber/runs").join(RUN).join("state.json");
+    parse(&std::fs::read_to_string(path).unwrap())
+}
+
+/// Asks for an approval; the reply and what people read.
+fn ask(folder: &TempDir, more: &[&str]) -> Ran {
+    let mut words = vec!["request-feedback", "--run-id", RUN, "--phase", "build", "--step", "x"];
+    words.extend(["--type", "approval", "--prompt", "Is it \u{1b}[31mok?"]);
+    words.extend(more);
+    run(folder.path(), &words)
+}
+
+#[test]
+fn an_answer_goes_through_the_command_line() {
+    let folder = with_run();
+    let asked = ask(&folder, &["--step-index", "2"]);
+    assert_eq!(asked.exit, 0, "{}", asked.stderr);
+    let reply = parse(&asked.stdout);
+    assert_eq!(
+        reply["notifications"],
+        json!({"cli": true, "issue_comment": false, "comment_url": null})
+    );
+    let id = reply["result"]["request_id"].as_str().unwrap();
+    for line in [
+        &*format!("Run ID: {RUN}"),
+        "  1. approve - Continue to next phase",
+        "Is it [31mok?",
+        "Notifications: CLI ✓, Issue Comment ✗",
+        "Status: awaiting_feedback",
+    ] {
+        assert!(asked.stderr.lines().any(|said| said == line), "no {line:?} in {}", asked.stderr);
+    }
+    let request = &state(&folder)["feedback_request"];
+    assert_eq!(request["notification_sent"]["cli"], true);
+    assert_eq!(request["prompt"], "Is it \u{1b}[31mok?", "stripped for the terminal alone");
+
+    let answer = [
+        "process-response",
+        "--run-id",
+        RUN,
+        "--request-id",
+        id,
+        "--response",
+        "Reject",
+        "--user",
+        "sam",
+    ];
+    let answered = run(folder.path(), &answer);
+    assert_eq!(answered.exit, 0, "{}", answered.stderr);
+    assert_eq!(parse(&answered.stdout)["result"]["action"], "abort");
+    assert!(answered.stderr.ends_with("Next: Workflow will be cancelled\n"), "{}", answered.stderr);
+
+    let again = run(folder.path(), &answer);
+    assert_eq!((again.exit, again.stdout.as_str()), (3, ""));
+    assert!(!again.stderr.contains("COMPLETED"), "{}", again.stderr);
+    let json = again.stderr.split_once('{').map(|(_, rest)| format!("{{{rest}")).unwrap();
+    assert_eq!(parse(&json)["error"]["already_answered"]["response"], "reject");
+}
+
+#[test]
+fn a_question_that_is_not_to_be_shown_is_not() {
+    let folder = with_run();
+    let asked = ask(&folder, &["--cli-prompt", "false", "--post-to-issue"]);
+    assert_eq!(asked.exit, 0, "{}", asked.stderr);
+    let reply = parse(&asked.stdout);
+    assert_eq!(reply["notifications"]["cli"], false);
+    assert_eq!(reply["warnings"][0]["code"], "ISSUE_COMMENT_FAILED");
+    assert!(!asked.stderr.contains("1. approve"), "{}", asked.stderr);
+    assert_eq!(state(&folder)["feedback_request"]["notification_sent"]["cli"], false);
+}
+
+#[test]
+fn refusals_are_numbers_to_a_script() {
+    let folder = with_run();
+    for (words, exit, code) in [
+        (&["emit-event", "--run-id", RUN, "--type", "feedback"][..], 1, "INVALID_EVENT_TYPE"),
+        (&["emit-event", "--nope", "x"], 1, "INVALID_ARGUMENT"),
+        (&["emit-event", "--run-id"], 1, "INVALID_ARGUMENT"),
+        (&["list-runs", "--limit", "many"], 1, "INVALID_ARGUMENT"),
+        (&["request-feedback", "--run-id", RUN], 1, "MISSING_FIELDS"),
+        (
+            &[
+                "request-feedback",
+                "--run-id",
+                RUN,
+                "--phase",
+                "a",
+                "--step",
+                "b",
+                "--type",
+                "vote",
+                "--prompt",
+                "c",
+            ],
+            2,
+            "INVALID_FEEDBACK_TYPE",
+        ),
+        (
+            &["process-response", "--run-id", RUN, "--request-id", "r", "--response", "y"],
+            3,
+            "NOT_AWAITING_FEEDBACK",
+        ),
+    ] {
+        let ran = run(folder.path(), words);
+        assert_eq!((ran.exit, ran.stdout.as_str()), (exit, ""), "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("\"code\": \"{code}\"")), "{words:?}: {}", ran.stderr);
+    }
+    std::fs::write(
+        folder.path().join(".fractary/plugins/faber/runs").join(RUN).join("state.json"),
+        "{oops",
+    )
+    .unwrap();
+    let low = run(folder.path(), &["emit-event", "--run-id", RUN, "--type", "checkpoint"]);
+    let whole = ask(&folder, &[]);
+    assert_eq!((low.exit, whole.exit), (2, 7), "{}{}", low.stderr, whole.stderr);
+}
+
+#[test]
+fn texts_are_printed_as_they_are() {
+    let folder = with_run();
+    let id = run(folder.path(), &["generate-request-id"]);
+    assert!(
+        id.stdout.starts_with("fr-") && id.stdout.len() == "fr-20251206-a1b2c3\n".len(),
+        "{}",
+        id.stdout
+    );
+    let words = [
+        "format-feedback-comment",
+        "--run-id",
+        RUN,
+        "--request-id",
+        "fr-1",
+        "--type",
+        "approval",
+        "--phase",
+        "build",
+        "--step",
+        "x",
+        "--prompt",
+        "--really?",
+        "--options",
+        r#"["approve"]"#,
+        "--timestamp",
+        "now",
+    ];
+    let comment = run(folder.path(), &words).stdout;
+    assert!(
+        comment.contains("\n\n--really?\n\n### Options\n\n1. **approve** - Continue"),
+        "{comment}"
+    );
+    assert!(comment.ends_with(&format!("_Run ID: `{RUN}` | Request ID: `fr-1`_\n")), "{comment}");
+    assert!(!comment.ends_with("\n\n"));
+    let uuid = run(folder.path(), &["generate_run_id", "--uuid-only"]).stdout;
+    assert_eq!(uuid.trim_end().len(), 36, "{uuid}");
+}
