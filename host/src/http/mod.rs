@@ -12,6 +12,7 @@ mod error;
 mod guard;
 mod listen;
 mod port_holder;
+mod query;
 mod request_id;
 mod routes;
 mod serve;

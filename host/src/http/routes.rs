@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::State;
 use super::error::Failure;
+use super::query;
 use crate::Host;
 use crate::dispatch::{Call, CancelFlag};
 use crate::envelope::{self, UdfRequest, qualify};
@@ -133,9 +134,8 @@ fn arguments<'a>(pattern: &str, path: &'a str) -> Option<Vec<Cow<'a, str>>> {
 
 impl Incoming<'_> {
     /// The value of a query parameter; 400 when it is given twice.
-    fn parameter(&self, name: &str) -> Result<Option<Cow<'_, str>>, HostError> {
-        let mut values = form_urlencoded::parse(self.query.unwrap_or_default().as_bytes())
-            .filter_map(|(key, value)| (key == name).then_some(value));
+    fn parameter<'b>(&'b self, name: &'b str) -> Result<Option<Cow<'b, str>>, HostError> {
+        let mut values = query::values(self.query, name);
         let value = values.next();
         match values.next() {
             Some(_) => {

@@ -5,6 +5,8 @@ use std::fmt;
 use http::header::{AUTHORIZATION, HeaderMap};
 use subtle::ConstantTimeEq;
 
+use super::query;
+
 /// 256 random bits as 64 hexadecimal digits. `Debug` shows none of them, so that no log can.
 #[derive(Clone)]
 pub struct Token(String);
@@ -25,10 +27,7 @@ impl Token {
     /// Whether the request carries this token, as `?t=` or as `Authorization: Bearer`. One right credential is enough:
     /// a client may send a stale header of its own beside the query form.
     pub(crate) fn admits(&self, query: Option<&str>, headers: &HeaderMap) -> bool {
-        let by_query = query.is_some_and(|query| {
-            form_urlencoded::parse(query.as_bytes())
-                .any(|(name, value)| name == "t" && self.equals(value.as_bytes()))
-        });
+        let by_query = query::values(query, "t").any(|value| self.equals(value.as_bytes()));
         by_query
             || headers.get_all(AUTHORIZATION).iter().any(|credentials| {
                 let credentials = credentials.as_bytes();
