@@ -24,7 +24,7 @@ use sink::Sink;
 /// Level of a serving host that was told none.
 pub(crate) const SERVE_LEVEL: &str = "info";
 /// Level of a command that was told none: its own output says the rest.
-pub(crate) const COMMAND_LEVEL: &str = "warn";
+pub(crate) const COMMAND_LEVEL: &str = "error";
 
 /// The log of a serving host; says the rest and flushes when dropped.
 #[derive(Debug)]
