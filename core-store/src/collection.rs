@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use json_text::{Json, quote};
+use json_text::{FieldPattern, Json};
 
 use crate::StoreError;
 
@@ -90,29 +90,6 @@ impl PartialEq for Record {
 }
 
 impl Eq for Record {}
-
-/// Finds a top-level field in the text of a record. The form gives it away: a line with exactly four
-/// blanks, then the key. Strings hold no line breaks, deeper members stand further right, and keys
-/// are unique.
-#[derive(Debug, Clone)]
-pub(crate) struct FieldPattern(String);
-
-impl FieldPattern {
-    pub(crate) fn new(field: &str) -> Self {
-        let mut pattern = String::from("\n    ");
-        quote(field, &mut pattern);
-        pattern.push_str(": ");
-        Self(pattern)
-    }
-
-    pub(crate) fn find<'a>(&self, record: &'a str) -> Option<Json<'a>> {
-        if !record.starts_with('{') {
-            return None;
-        }
-        let at = memchr::memmem::find(record.as_bytes(), self.0.as_bytes())?;
-        Some(Json::leading(&record[at + self.0.len()..]))
-    }
-}
 
 /// Between two records of a canonical file.
 const SEPARATOR: &str = ",\n  ";

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-use crate::collection::{FieldPattern, Records};
+use json_text::FieldPattern;
+
+use crate::collection::Records;
 
 /// Passes on a value that is a hash already.
 #[derive(Debug, Clone, Default)]

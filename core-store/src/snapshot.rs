@@ -101,7 +101,7 @@ impl Inner {
         if let Some(index) = self.index(field) {
             return index.matching(value, &self.records).take(limit).collect();
         }
-        let pattern = crate::collection::FieldPattern::new(field);
+        let pattern = json_text::FieldPattern::new(field);
         let matches = |text: &str| pattern.find(text).is_some_and(|json| json.eq_str(value));
         let texts = self.records.texts().enumerate();
         texts.filter(|(_, text)| matches(text)).map(|(position, _)| position).take(limit).collect()

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use json_text::{Json as JsonRef, Specials};
+use json_text::{FieldPattern, Json as JsonRef, Specials};
 
 use crate::error::UdfError;
 use crate::json::{JsonText, Object, ToJson, canonical};
@@ -75,7 +75,11 @@ impl Record {
 
     /// The value of a top-level field.
     pub fn get(&self, field: &str) -> Option<JsonRef<'_>> {
-        self.json().get(field)
+        match self.place {
+            // From the store, so in the form of a file, which gives a field away.
+            Some(_) => FieldPattern::new(field).find(self.text()),
+            None => self.json().get(field),
+        }
     }
 
     /// The value of a top-level field that is a string. A lone surrogate in it shows as U+FFFD.

@@ -4,12 +4,14 @@
 //! - [`render_list`] does the same for a whole collection and says where each member lies.
 //! - [`Json`] looks into a checked text without decoding more than is asked for.
 //! - [`field_spans`] gives the top-level members of an object, for edits that copy the rest.
+//! - [`FieldPattern`] finds one field of a record in a file without passing over the others.
 //! - [`quote`], [`float_text`] write single values; [`string_eq`] compares without decoding.
 //!
 //! Numbers, unknown members, key order and lone surrogates survive: nothing here turns a text into
 //! values and back. Nesting is bounded by [`MAX_DEPTH`] and costs no call stack.
 
 mod error;
+mod field;
 mod number;
 mod render;
 mod string;
@@ -17,6 +19,7 @@ mod value;
 mod walk;
 
 pub use error::ParseError;
+pub use field::FieldPattern;
 pub use number::float_text;
 pub use render::{Layout, check, render, render_list};
 pub use string::{quote, string_eq};
