@@ -13,6 +13,7 @@ use std::thread;
 use serde::Deserialize;
 
 use super::shadow::Shadow;
+use super::tool_homes::ToolHomes;
 
 /// Where and how things are built: as the host itself was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,31 +30,35 @@ impl Target {
     /// From the running program if it lies in a target folder, else from where it was built, else from cargo, else
     /// the usual place in the checkout.
     pub(crate) fn find(exe: Option<&Path>, checkout: &Path) -> Self {
-        let built = Path::new(env!("UDF_HOST_PROFILE_DIR"));
-        let profile = profile_of(built);
-        let parent = |path: &Path| path.parent().map(Path::to_path_buf);
-        // `<target>/<profile>/udf-host`, or `<target>/<profile>/deps/<test>-<hash>`.
-        let from_exe = exe
-            .and_then(Path::parent)
-            .into_iter()
-            .flat_map(|folder| [Some(folder), folder.parent()]);
-        for profile_dir in from_exe.flatten().chain([built]) {
-            let inside = profile_dir.file_name() == built.file_name();
-            let Some(above) = parent(profile_dir).filter(|_| inside) else { continue };
-            if is_target_folder(&above) {
-                return Self { folder: above, profile, triple: None };
-            }
-            let triple = above.file_name().is_some_and(|name| name == env!("UDF_HOST_TRIPLE"));
-            if let Some(folder) = parent(&above).filter(|folder| triple && is_target_folder(folder))
-            {
-                return Self { folder, profile, triple: Some(env!("UDF_HOST_TRIPLE").to_owned()) };
-            }
-        }
-        let folder = target_by_cargo(checkout).unwrap_or_else(|| checkout.join("target"));
-        Self { folder, profile, triple: None }
+        let built = Path::new(BUILT);
+        exe.and_then(Self::around).or_else(|| Self::above(built)).unwrap_or_else(|| {
+            let folder = target_by_cargo(checkout).unwrap_or_else(|| checkout.join("target"));
+            Self { folder, profile: profile_of(built), triple: None }
+        })
     }
 
-    /// The folder of the host's own files: shadows and stamps.
+    /// The target folder that a program lies in: `<target>/<profile>/udf-host`, or
+    /// `<target>/<profile>/deps/<test>-<hash>`.
+    pub(crate) fn around(exe: &Path) -> Option<Self> {
+        let folder = exe.parent()?;
+        Self::above(folder).or_else(|| Self::above(folder.parent()?))
+    }
+
+    fn above(profile_dir: &Path) -> Option<Self> {
+        let built = Path::new(BUILT);
+        let profile = profile_of(built);
+        let above =
+            profile_dir.parent().filter(|_| profile_dir.file_name() == built.file_name())?;
+        if is_target_folder(above) {
+            return Some(Self { folder: above.to_path_buf(), profile, triple: None });
+        }
+        let triple = env!("UDF_HOST_TRIPLE");
+        let folder =
+            above.parent().filter(|folder| above.ends_with(triple) && is_target_folder(folder))?;
+        Some(Self { folder: folder.to_path_buf(), profile, triple: Some(triple.to_owned()) })
+    }
+
+    /// The folder of the host's own files: shadows, stamps and copies of artifacts.
     pub(crate) fn own_folder(&self) -> PathBuf {
         self.folder.join("udf-host")
     }
@@ -66,6 +71,9 @@ impl Target {
         }
     }
 }
+
+/// The folder of the profile this host was built with.
+const BUILT: &str = env!("UDF_HOST_PROFILE_DIR");
 
 fn profile_of(profile_dir: &Path) -> String {
     match profile_dir.file_name().unwrap_or_default().to_string_lossy() {
@@ -85,7 +93,9 @@ fn target_by_cargo(checkout: &Path) -> Option<PathBuf> {
     struct Metadata {
         target_directory: PathBuf,
     }
-    let output = Command::new(cargo())
+    let mut command = Command::new(cargo());
+    ToolHomes::find().name_to(&mut command);
+    let output = command
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .current_dir(checkout)
         .stdin(Stdio::null())
@@ -260,6 +270,7 @@ impl Builder<'_> {
 
     fn cargo(&self, verb: &str) -> Command {
         let mut command = Command::new(cargo());
+        ToolHomes::find().name_to(&mut command);
         command
             .arg(verb)
             .current_dir(self.shadow.root())

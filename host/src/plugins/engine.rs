@@ -223,9 +223,13 @@ fn prepare_crates(
     if config.no_build {
         let refusal = Refusal::new(
             "it is not built, or changed since it was",
-            "start the host without --no-build",
+            "run `udf-host build`, or start the host without --no-build",
         );
-        stale.iter().for_each(|(op, _)| refuse(catalog, &op.entry, refusal.clone()));
+        // One line for all: whoever forbids building knows.
+        tracing::warn!(operations = stale.len(), remedy = %refusal.remedy, "refused: {}", refusal.reason);
+        for (op, _) in &stale {
+            catalog.set_state(&op.entry, EntryState::Refused(Arc::from(refusal.clone())));
+        }
         return;
     }
     let mut work = Work {

@@ -6,7 +6,7 @@
 
 mod address;
 mod artifact;
-mod build;
+pub(crate) mod build;
 mod catalog;
 mod crate_folder;
 mod discover;
@@ -17,6 +17,7 @@ mod refusal;
 pub(crate) mod roots;
 mod shadow;
 mod stamp;
+mod tool_homes;
 
 pub use address::Address;
 pub use catalog::{Callable, Catalog, Entry, EntryState, EntryView, Problem, Progress};

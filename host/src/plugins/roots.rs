@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn config(udfs: &[&Path], plugins: &[&Path], only: bool) -> Config {
-        let mut config = Config::resolve(&[], None, None);
+        let mut config = Config::resolve(&[], None, None, None);
         config.udfs = udfs.iter().map(|path| path.to_path_buf()).collect();
         config.plugins = plugins.iter().map(|path| path.to_path_buf()).collect();
         config.only = only;

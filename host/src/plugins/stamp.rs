@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
+use super::tool_homes::ToolHomes;
+
 /// The part of a key that all operations of a host share.
 #[derive(Debug, Clone)]
 pub(crate) struct BaseKey(Sha256);
@@ -106,6 +108,7 @@ fn toolchain(checkout: &Path) -> String {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let rustup = std::env::var_os("RUSTUP_HOME")
         .map(PathBuf::from)
+        .or_else(|| ToolHomes::find().rustup())
         .or_else(|| home.map(|home| home.join(".rustup")));
     let name = std::env::var("RUSTUP_TOOLCHAIN").ok().filter(|name| !name.is_empty());
     let chosen = rustup.as_deref().and_then(|rustup| {

@@ -168,10 +168,14 @@ impl Work<'_> {
                 complaint.rendered.push_str(&rendered);
             }
             Event::Waiting { what } => {
-                let note = format!(
-                    "waiting for another cargo: {what} of {}",
-                    self.target.folder.display()
-                );
+                let whose = self.target.folder.display();
+                let note = match &*what {
+                    // Cargo's words for its locks; this one is not about the target folder.
+                    what if what.contains("package cache") => {
+                        format!("waiting for another cargo: {what}")
+                    }
+                    what => format!("waiting for another cargo: {what} in {whose}"),
+                };
                 tracing::info!("{note}");
                 self.catalog.note(note);
             }
