@@ -11,23 +11,21 @@ fn acknowledge_feedback(
     #[arg(default)]
     key: &str,
 ) -> Result<Reply, UdfError> {
-    let reply = |ok: bool, already: bool| {
-        Reply::json(Object::new().set("ok", ok).set("alreadyAcked", already))
-    };
+    let reply = |already: bool| Reply::json(Object::new().set("ok", true).set("alreadyAcked", already));
     if key.is_empty() {
-        return Ok(reply(false, false));
+        return Ok(reply(false));
     }
     let tx = ctx.begin(&["dismissedFeedbackKeys"])?;
     let mut keys = tx.collection("dismissedFeedbackKeys")?;
     if Dismissed::of(&keys.records()).contains(key) {
-        return Ok(reply(true, true));
+        return Ok(reply(true));
     }
     if *keys.state() == CollectionState::Odd {
         keys.clear(); // What is no list gives way to one: a dismissal must not fail for ever.
     }
     keys.push(JsonText::of(key))?;
     tx.commit()?;
-    Ok(reply(true, false))
+    Ok(reply(false))
 }
 
 #[cfg(test)]
@@ -63,7 +61,7 @@ mod tests {
     fn the_empty_key_takes_no_lock() {
         let host = TestHost::new();
         host.seed("dismissedFeedbackKeys", "torn");
-        assert_eq!(host.call_json(UDF, &[]), json!({"ok": false, "alreadyAcked": false}));
+        assert_eq!(host.call_json(UDF, &[]), json!({"ok": true, "alreadyAcked": false}));
         assert_eq!(host.file("state/.dismissedFeedbackKeys.lock"), None);
     }
 }

@@ -23,6 +23,7 @@ fn add_comment(
     #[arg(default)]
     widget: &str,
 ) -> Result<Reply, UdfError> {
+    let tx = ctx.begin(&["comments"])?;
     let mut comment = Object::new()
         .set("id", ctx.mint("cmt_"))
         .set("taskId", task_id)
@@ -38,7 +39,6 @@ fn add_comment(
         })?;
         comment = comment.set_json("widget", widget);
     }
-    let tx = ctx.begin(&["comments"])?;
     let comment = tx.collection("comments")?.push(comment)?;
     tx.commit()?;
     Ok(Reply::record(comment))
