@@ -16,7 +16,9 @@ mod options;
 mod output;
 mod progress;
 mod serve;
+mod sql;
 mod visible;
+mod widget;
 
 use std::ffi::OsString;
 
@@ -49,6 +51,8 @@ enum Command {
     List(list::List),
     Describe(describe::Describe),
     Exec(exec::Exec),
+    Sql(sql::Sql),
+    Widget(widget::Widget),
     Inbox(inbox::Inbox),
     New(new::New),
     Build(build::Build),
@@ -100,6 +104,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::List(list) => list.run(config),
         Command::Describe(describe) => describe.run(config),
         Command::Exec(exec) => exec.run(config),
+        Command::Sql(sql) => sql.run(config),
+        Command::Widget(widget) => widget.run(config),
         Command::Inbox(inbox) => inbox.run(config),
         Command::New(new) => new.run(&config),
         Command::Build(build) => build.run(config),

@@ -85,24 +85,30 @@ impl<'a> Rows<'a> {
         Ok(true)
     }
 
-    /// The next cell: appends one JSON value to the text it is given.
+    /// The next cell, of `size` bytes or more: appends one JSON value to the text it is given.
     ///
     /// # Errors
     /// When the result gets too large.
-    pub fn cell(&mut self, write: impl FnOnce(&mut String)) -> Result<(), SqlError> {
+    pub fn cell(&mut self, size: usize, write: impl FnOnce(&mut String)) -> Result<(), SqlError> {
+        // Looked at first, so that a value of gigabytes is not copied to be refused.
+        self.check(size)?;
         if self.column > 0 {
             self.rows.push(',');
         }
         self.rows.push_str(&self.keys[self.column]);
         write(&mut self.rows);
         self.column += 1;
-        if self.rows.len() > self.limits.bytes {
-            return Err(SqlError::refused(format!(
-                "the result takes more than {} MiB; select fewer or shorter columns, or add a LIMIT",
-                self.limits.bytes >> 20
-            )));
+        self.check(0)
+    }
+
+    fn check(&self, more: usize) -> Result<(), SqlError> {
+        if self.rows.len().saturating_add(more) <= self.limits.bytes {
+            return Ok(());
         }
-        Ok(())
+        Err(SqlError::refused(format!(
+            "the result takes more than {} MiB; select fewer or shorter columns, or add a LIMIT",
+            self.limits.bytes >> 20
+        )))
     }
 
     /// Ends a row.

@@ -37,7 +37,8 @@ impl TableCache {
     pub fn get(&self, address: &OpAddress, args: &Arguments) -> Option<Arc<Table>> {
         let (table, fresh) = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = slots.iter().position(|slot| slot.address == *address && slot.args == *args)?;
+            let at =
+                slots.iter().position(|slot| slot.address == *address && slot.args == *args)?;
             let slot = slots.remove(at);
             let found = (Arc::clone(&slot.table), Arc::clone(&slot.fresh));
             slots.push(slot);
@@ -97,7 +98,12 @@ mod tests {
         let cache = TableCache::new(1 << 20);
         let current = Arc::new(AtomicBool::new(true));
         let flag = Arc::clone(&current);
-        cache.put(&address("a"), &Arguments::new(), &table(1), Arc::new(move || flag.load(Ordering::Relaxed)));
+        cache.put(
+            &address("a"),
+            &Arguments::new(),
+            &table(1),
+            Arc::new(move || flag.load(Ordering::Relaxed)),
+        );
         assert!(cache.get(&address("a"), &Arguments::new()).is_some());
         let other = Arguments::from([("k".to_owned(), "v".to_owned())]);
         assert!(cache.get(&address("a"), &other).is_none());

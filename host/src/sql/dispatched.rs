@@ -24,13 +24,58 @@ const MOST_CALLED: usize = 256;
 pub struct Dispatched<'a> {
     host: &'a Host,
     request_id: String,
+    anywhere: bool,
 }
 
 impl<'a> Dispatched<'a> {
     /// For a request that the log knows by this id.
     #[must_use]
     pub fn new(host: &'a Host, request_id: &str) -> Self {
-        Self { host, request_id: request_id.to_owned() }
+        Self { host, request_id: request_id.to_owned(), anywhere: false }
+    }
+
+    /// For a request that addresses no project: an operation is found in whichever project has the only one of its
+    /// name.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self { anywhere: true, ..self }
+    }
+
+    fn address(&self, address: &OpAddress) -> Result<Address, HostError> {
+        let whole = Address::new(&address.workspace, &address.project, &address.op);
+        if !self.anywhere || !address.project.is_empty() {
+            return Ok(whole);
+        }
+        let catalog = &self.host.catalog;
+        catalog.wait_discovered(Instant::now() + BUILD_WAIT);
+        let mut all = catalog.entries();
+        all.retain(|entry| *entry.address.workspace == *address.workspace);
+        let fits = all
+            .iter()
+            .map(|entry| &entry.address)
+            .filter(|other| *other.op == *address.op)
+            .collect::<Vec<_>>();
+        match fits[..] {
+            [only] => Ok(only.clone()),
+            [] => Err(HostError::UnknownOp {
+                workspace: address.workspace.clone(),
+                project: "any".to_owned(),
+                op: address.op.clone(),
+                known: all
+                    .iter()
+                    .map(|entry| format!("{}.{}", entry.address.project, entry.address.op))
+                    .collect(),
+            }),
+            _ => Err(HostError::BadRequest {
+                message: format!(
+                    "several projects have an operation `{}`: write {}",
+                    address.op,
+                    super::error::names(
+                        fits.iter().map(|other| format!("{}.{}", other.project, other.op))
+                    )
+                ),
+            }),
+        }
     }
 
     fn loaded(&self, address: &Address) -> Result<Arc<Loaded>, HostError> {
@@ -69,6 +114,9 @@ impl<'a> Dispatched<'a> {
 
 impl Operations for Dispatched<'_> {
     fn project(&self, workspace: &str, project: &str) -> Result<(), LookupError> {
+        if self.anywhere && project.is_empty() {
+            return Ok(());
+        }
         let catalog = &self.host.catalog;
         let found = || match catalog.find(workspace, project, "") {
             Ok(_) | Err(HostError::UnknownOp { .. }) => Ok(()),
@@ -83,7 +131,7 @@ impl Operations for Dispatched<'_> {
     }
 
     fn lookup(&self, address: &OpAddress) -> Result<Signature, LookupError> {
-        let address = to_address(address);
+        let address = self.address(address).map_err(lookup_error)?;
         let loaded = self.loaded(&address).map_err(lookup_error)?;
         let descriptor = &loaded.descriptor;
         let declared = |column: &sdk::host::ColumnDescriptor| Declared {
@@ -98,7 +146,7 @@ impl Operations for Dispatched<'_> {
     }
 
     fn call(&self, address: &OpAddress, args: &Arguments) -> Result<Answered, OperationFailure> {
-        let address = to_address(address);
+        let address = self.address(address).map_err(failure)?;
         let mut call = Call { request_id: self.request_id.clone(), ..Call::new(address.clone()) };
         for (name, text) in args {
             if name == "app_dir" {
@@ -113,12 +161,15 @@ impl Operations for Dispatched<'_> {
         let reply = self.host.dispatcher.call(call).map_err(failure)?;
         let rows = self.loaded(&address).ok().and_then(|loaded| loaded.descriptor.rows.clone());
         let body = match reply {
-            Reply::Value(text) => rows_in(&text, rows.as_deref()).map_or(Body::Value(text), Body::Records),
+            Reply::Value(text) => {
+                rows_in(&text, rows.as_deref()).map_or(Body::Value(text), Body::Records)
+            }
             Reply::Records(records) => Body::Records(records),
         };
         // What was read is what there was before and is after: then the answer belongs to it.
         let seen = seen.filter(|seen| !reading.beyond_collections() && seen.is_current());
-        let fresh = seen.map(|seen| Arc::new(move || seen.is_current()) as Arc<dyn Fn() -> bool + Send + Sync>);
+        let fresh = seen
+            .map(|seen| Arc::new(move || seen.is_current()) as Arc<dyn Fn() -> bool + Send + Sync>);
         Ok(Answered { body, fresh })
     }
 }
@@ -148,29 +199,36 @@ impl Seen {
             .iter()
             .map(|name| Some((name.clone(), app.read(name).ok()?.version())))
             .collect::<Option<Vec<_>>>()?;
-        Some(Self { catalog: Arc::clone(&host.catalog), address: address.clone(), loaded, app, versions })
+        Some(Self {
+            catalog: Arc::clone(&host.catalog),
+            address: address.clone(),
+            loaded,
+            app,
+            versions,
+        })
     }
 
     fn is_current(&self) -> bool {
         let same = |now: Arc<Loaded>| Arc::ptr_eq(&now, &self.loaded);
         self.catalog.entry(&self.address).and_then(|entry| entry.ready()).is_some_and(same)
-            && self.versions.iter().all(|(name, version)| self.app.read(name).is_ok_and(|now| now.version() == *version))
+            && self.versions.iter().all(|(name, version)| {
+                self.app.read(name).is_ok_and(|now| now.version() == *version)
+            })
     }
 }
 
 /// The rows of a reply that has them in one of its members. A reply without that list, such as a refusal, is one row.
 fn rows_in(text: &str, member: Option<&str>) -> Option<Vec<String>> {
     let rows = json_text::Json::trusted(text).get(member?)?;
-    (rows.kind() == json_text::Kind::Array).then(|| rows.items().map(|row| row.text().to_owned()).collect())
-}
-
-fn to_address(address: &OpAddress) -> Address {
-    Address::new(&address.workspace, &address.project, &address.op)
+    (rows.kind() == json_text::Kind::Array)
+        .then(|| rows.items().map(|row| row.text().to_owned()).collect())
 }
 
 fn lookup_error(error: HostError) -> LookupError {
     match error {
-        HostError::UnknownWorkspace { known, .. } => LookupError::Absent { what: "workspaces", known },
+        HostError::UnknownWorkspace { known, .. } => {
+            LookupError::Absent { what: "workspaces", known }
+        }
         HostError::UnknownProject { known, .. } => LookupError::Absent { what: "projects", known },
         HostError::UnknownOp { known, .. } => LookupError::Absent { what: "operations", known },
         other => LookupError::Failed(failure(other)),

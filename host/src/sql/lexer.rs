@@ -48,7 +48,8 @@ pub enum Quoting {
 
 /// Splits a statement. On an error also what was read before it.
 pub fn split(sql: &str, dialect: Dialect) -> (Vec<Piece<'_>>, Result<(), Malformed>) {
-    let mut lexer = Lexer { sql, bytes: sql.as_bytes(), at: 0, code: 0, dialect, pieces: Vec::new() };
+    let mut lexer =
+        Lexer { sql, bytes: sql.as_bytes(), at: 0, code: 0, dialect, pieces: Vec::new() };
     let outcome = lexer.run();
     if outcome.is_ok() {
         lexer.end_code();
@@ -102,7 +103,9 @@ impl<'a> Lexer<'a> {
                 b'{' if self.next_is(b'{') => self.reference()?,
                 b'$' => self.dollar()?,
                 b'0'..=b'9' => self.number(),
-                b'.' if self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit) => self.number(),
+                b'.' if self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit) => {
+                    self.number()
+                }
                 _ if self.unicode_blank(self.at) > 0 => {
                     self.end_code();
                     self.pieces.push(Piece::Blank);
@@ -163,7 +166,8 @@ impl<'a> Lexer<'a> {
     fn word(&mut self) -> Result<(), Malformed> {
         let start = self.at;
         while let Some(&byte) = self.bytes.get(self.at) {
-            let blank = byte >= 0x80 && self.dialect == Dialect::DuckDb && self.unicode_blank(self.at) > 0;
+            let blank =
+                byte >= 0x80 && self.dialect == Dialect::DuckDb && self.unicode_blank(self.at) > 0;
             if blank || !(is_name(byte) || byte >= 0x80 || byte == b'$') {
                 break;
             }
@@ -172,7 +176,9 @@ impl<'a> Lexer<'a> {
         let word = &self.bytes[start..self.at];
         if self.dialect == Dialect::DuckDb && self.bytes.get(self.at) == Some(&b'\'') {
             match word {
-                b"e" | b"E" => return self.quoted(self.at, b'\'', Some(Quoting::EscapeText), "text"),
+                b"e" | b"E" => {
+                    return self.quoted(self.at, b'\'', Some(Quoting::EscapeText), "text");
+                }
                 _ => {}
             }
         }
@@ -280,7 +286,8 @@ impl<'a> Lexer<'a> {
     fn bracketed(&mut self) -> Result<(), Malformed> {
         self.end_code();
         let start = self.at;
-        self.at = self.find("]", start).ok_or_else(|| self.fault(start, "this `[` is not closed"))? + 1;
+        self.at =
+            self.find("]", start).ok_or_else(|| self.fault(start, "this `[` is not closed"))? + 1;
         self.push(start, Piece::Quoted);
         Ok(())
     }
@@ -329,7 +336,9 @@ impl<'a> Lexer<'a> {
         let start = self.at;
         if let Some(end) = self.dollar_text(start)? {
             if self.dialect == Dialect::Sqlite {
-                return Err(self.fault(start, "the sqlite engine has no dollar-quoted text; write `'…'`"));
+                return Err(
+                    self.fault(start, "the sqlite engine has no dollar-quoted text; write `'…'`")
+                );
             }
             self.end_code();
             self.at = end;

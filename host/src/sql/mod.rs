@@ -60,7 +60,10 @@ pub struct Sql {
 
 impl fmt::Debug for Sql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sql").field("dialect", &self.engine.dialect()).field("limits", &self.limits).finish()
+        f.debug_struct("Sql")
+            .field("dialect", &self.engine.dialect())
+            .field("limits", &self.limits)
+            .finish()
     }
 }
 
@@ -106,7 +109,10 @@ impl Sql {
         let engine: Box<dyn Engine> = match config.sql_engine {
             EngineName::Sqlite => Box::new(engine::sqlite::Sqlite),
             EngineName::DuckDb => {
-                let library = engine::duckdb::install::library(config.duckdb_lib_dir.as_deref(), &config.cache_dir);
+                let library = engine::duckdb::install::library(
+                    config.duckdb_lib_dir.as_deref(),
+                    &config.cache_dir,
+                );
                 Box::new(engine::duckdb::DuckDb::new(library, limits.clone()))
             }
         };
@@ -117,11 +123,18 @@ impl Sql {
     ///
     /// # Errors
     /// [`SqlError`], with the status that belongs to it.
-    pub fn exec(&self, operations: &dyn Operations, at: Addressed<'_>, body: &[u8]) -> Result<String, SqlError> {
+    pub fn exec(
+        &self,
+        operations: &dyn Operations,
+        at: Addressed<'_>,
+        body: &[u8],
+    ) -> Result<String, SqlError> {
         let mut body = Body::parse(body)?;
         let sql = match body.0.remove("sql") {
             Some(Value::String(sql)) if !sql.trim().is_empty() => sql,
-            Some(Value::String(_)) | None => return Err(SqlError::refused("`sql` is missing or blank")),
+            Some(Value::String(_)) | None => {
+                return Err(SqlError::refused("`sql` is missing or blank"));
+            }
             Some(_) => return Err(SqlError::refused("`sql` must be a text")),
         };
         let table = match body.0.remove("format") {
@@ -130,7 +143,8 @@ impl Sql {
             Some(Value::String(format)) if format == "rows" => false,
             Some(_) => return Err(SqlError::refused("`format` must be `table` or `rows`")),
         };
-        let request = Request { sql, params: body.object("params")?, overrides: body.object("overrides")? };
+        let request =
+            Request { sql, params: body.object("params")?, overrides: body.object("overrides")? };
         let answer = self.run(operations, at, &request)?;
         let mut out = String::with_capacity(answer.rows.len() + 256);
         out.push_str("{\"data\":");
@@ -149,7 +163,12 @@ impl Sql {
     ///
     /// # Errors
     /// Only for a bad body or address; a query that fails is part of the reply.
-    pub fn widget(&self, operations: &dyn Operations, at: Addressed<'_>, body: &[u8]) -> Result<String, SqlError> {
+    pub fn widget(
+        &self,
+        operations: &dyn Operations,
+        at: Addressed<'_>,
+        body: &[u8],
+    ) -> Result<String, SqlError> {
         let mut body = Body::parse(body)?;
         let config = match body.0.remove("config") {
             Some(Value::Object(config)) => config,
@@ -176,7 +195,12 @@ impl Sql {
     ///
     /// # Errors
     /// [`SqlError`], with the status that belongs to it.
-    pub fn run(&self, operations: &dyn Operations, at: Addressed<'_>, request: &Request) -> Result<Answer, SqlError> {
+    pub fn run(
+        &self,
+        operations: &dyn Operations,
+        at: Addressed<'_>,
+        request: &Request,
+    ) -> Result<Answer, SqlError> {
         addressed(operations, at)?;
         let planned = plan::plan(
             &request.sql,
@@ -195,7 +219,12 @@ impl Sql {
     }
 
     /// Runs a planned statement over what its sources answered.
-    fn query(&self, planned: &Planned, sources: &Sources, keep: Option<usize>) -> Result<Answer, SqlError> {
+    fn query(
+        &self,
+        planned: &Planned,
+        sources: &Sources,
+        keep: Option<usize>,
+    ) -> Result<Answer, SqlError> {
         let tables = planned
             .tables
             .iter()
@@ -205,7 +234,8 @@ impl Sql {
     }
 }
 
-fn addressed(operations: &dyn Operations, at: Addressed<'_>) -> Result<(), SqlError> {
+/// Whether the addressed project exists.
+pub(crate) fn addressed(operations: &dyn Operations, at: Addressed<'_>) -> Result<(), SqlError> {
     operations.project(at.workspace, at.project).map_err(|error| plan::absent(error, at.project))
 }
 

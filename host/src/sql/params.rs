@@ -12,7 +12,12 @@ use super::refs::Part;
 pub type Params = Map<String, Value>;
 
 /// Writes the parameter `name` down where it stands.
-pub fn write(params: &Params, name: &str, quoting: Quoting, out: &mut String) -> Result<(), SqlError> {
+pub fn write(
+    params: &Params,
+    name: &str,
+    quoting: Quoting,
+    out: &mut String,
+) -> Result<(), SqlError> {
     let value = find(params, name)?;
     if matches!(value, Value::Array(_) | Value::Object(_)) {
         return Err(SqlError::refused(format!(
@@ -159,7 +164,8 @@ mod tests {
 
     #[test]
     fn arguments() {
-        let params: Params = serde_json::from_str(r#"{"ids": ["a", 1], "n": 5, "z": null}"#).expect("valid");
+        let params: Params =
+            serde_json::from_str(r#"{"ids": ["a", 1], "n": 5, "z": null}"#).expect("valid");
         let check = |parts: &[Part<'_>]| argument(&params, parts).map_err(|e| e.status());
         assert_eq!(check(&[Part::Param("ids")]).as_deref(), Ok(r#"["a",1]"#));
         assert_eq!(check(&[Part::Text("a "), Part::Param("n")]).as_deref(), Ok("a 5"));

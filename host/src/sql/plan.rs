@@ -103,10 +103,13 @@ pub fn plan(sql: &str, scope: &Scope<'_>) -> Result<Planned, SqlError> {
             Piece::Code(text) | Piece::Quoted(text) | Piece::Comment(text) => out.push_str(text),
             Piece::Blank => out.push(' '),
             Piece::Param(name, quoting) => params::write(scope.params, name, *quoting, &mut out)?,
-            Piece::Ref(_) => out.push_str(&format!(" {} ", name(places.next().unwrap_or_default()))),
+            Piece::Ref(_) => {
+                out.push_str(&format!(" {} ", name(places.next().unwrap_or_default())))
+            }
         }
     }
-    let tables = sources.into_iter().enumerate().map(|(place, source)| (name(place), source)).collect();
+    let tables =
+        sources.into_iter().enumerate().map(|(place, source)| (name(place), source)).collect();
     Ok(Planned { sql: out, tables })
 }
 
@@ -157,7 +160,9 @@ pub fn has_limit(sql: &str, dialect: Dialect) -> bool {
                 word.push(c);
                 continue;
             }
-            if depth == 0 && (word.eq_ignore_ascii_case("limit") || word.eq_ignore_ascii_case("fetch")) {
+            if depth == 0
+                && (word.eq_ignore_ascii_case("limit") || word.eq_ignore_ascii_case("fetch"))
+            {
                 return true;
             }
             word.clear();
@@ -197,7 +202,8 @@ fn resolve<'a>(
             "`{name}` changes data and cannot be read in SQL; call it by itself"
         )));
     }
-    let declares = |key: &str| key == "app_dir" || signature.params.iter().any(|param| param == key);
+    let declares =
+        |key: &str| key == "app_dir" || signature.params.iter().any(|param| param == key);
     let mut args = Arguments::new();
     for arg in &reference.args {
         if !declares(arg.key) {
@@ -235,10 +241,12 @@ fn runner(reference: &Ref<'_>, scope: &Scope<'_>) -> Result<Found, SqlError> {
     let runner = scope.runners.iter().rev().find(|runner| runner.name == name);
     match (runner, address.ok_or_else(|| foreign(name, scope))) {
         (Some(runner), Ok(address)) => match scope.operations.lookup(&address) {
-            Err(LookupError::Absent { .. }) if reference.args.is_empty() => Ok(Found::Runner(runner.id)),
-            Err(LookupError::Absent { .. }) => {
-                Err(SqlError::refused(format!("`{name}` is a sql-runner of this widget and takes no arguments")))
+            Err(LookupError::Absent { .. }) if reference.args.is_empty() => {
+                Ok(Found::Runner(runner.id))
             }
+            Err(LookupError::Absent { .. }) => Err(SqlError::refused(format!(
+                "`{name}` is a sql-runner of this widget and takes no arguments"
+            ))),
             Ok(_) | Err(LookupError::Failed(_)) => Err(SqlError::refused(format!(
                 "`{name}` is a sql-runner of this widget and an operation of the project; give the sql-runner another name"
             ))),
@@ -269,7 +277,10 @@ fn address(name: &str, scope: &Scope<'_>) -> Option<OpAddress> {
 fn foreign(name: &str, scope: &Scope<'_>) -> SqlError {
     let mut known = vec!["_core", scope.workspace];
     known.dedup();
-    SqlError::Unknown(format!("unknown endpoint `{name}`; workspaces that can be read here: {}", names(known)))
+    SqlError::Unknown(format!(
+        "unknown endpoint `{name}`; workspaces that can be read here: {}",
+        names(known)
+    ))
 }
 
 /// A prefix for table names that occurs neither in the statement nor in any value put into it.

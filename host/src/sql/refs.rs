@@ -33,7 +33,9 @@ pub enum Part<'a> {
 /// Why a reference does not parse, `at` bytes after its first brace.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
+    /// Where, in bytes.
     pub at: usize,
+    /// What is wrong and what was expected.
     pub what: String,
 }
 
@@ -50,7 +52,10 @@ pub fn parse(text: &str) -> Result<(Ref<'_>, usize), Fault> {
             let at = reader.at;
             let arg = reader.arg()?;
             if args.iter().any(|other| other.key == arg.key) {
-                return Err(Fault { at, what: format!("the argument `{}` is given twice", arg.key) });
+                return Err(Fault {
+                    at,
+                    what: format!("the argument `{}` is given twice", arg.key),
+                });
             }
             args.push(arg);
             reader.blanks();
@@ -63,9 +68,11 @@ pub fn parse(text: &str) -> Result<(Ref<'_>, usize), Fault> {
         let what = if reader.rest().starts_with("{{") {
             "a reference cannot stand inside a reference".to_owned()
         } else if args.is_empty() {
-            "a reference is written `{{name}}` or `{{name?key=value}}`; expected `?` or `}}` here".to_owned()
+            "a reference is written `{{name}}` or `{{name?key=value}}`; expected `?` or `}}` here"
+                .to_owned()
         } else {
-            "expected `&` or `}}` here; a value with blanks, `&`, `=`, quotes or braces needs `'…'`".to_owned()
+            "expected `&` or `}}` here; a value with blanks, `&`, `=`, quotes or braces needs `'…'`"
+                .to_owned()
         };
         return Err(Fault { at: reader.at, what });
     }
@@ -135,7 +142,9 @@ impl<'a> Reader<'a> {
     fn bare_value(&mut self) -> Vec<Part<'a>> {
         let rest = self.rest();
         let end = rest
-            .find(|c: char| matches!(c, '&' | '=' | '{' | '}' | '\'' | '"') || c.is_ascii_whitespace())
+            .find(|c: char| {
+                matches!(c, '&' | '=' | '{' | '}' | '\'' | '"') || c.is_ascii_whitespace()
+            })
             .unwrap_or(rest.len());
         self.at += end;
         let mut parts = Vec::new();

@@ -79,7 +79,11 @@ fn read(operations: &dyn Operations, kept: &TableCache, call: &Call) -> Outcome 
 }
 
 /// Does something with each item, several at a time; the outcomes in the items' order.
-pub(super) fn side_by_side<T: Sync, R: Send>(items: &[T], at_a_time: usize, run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(super) fn side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    at_a_time: usize,
+    run: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     if items.len() <= 1 || at_a_time <= 1 {
         return items.iter().map(run).collect();
     }

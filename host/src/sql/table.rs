@@ -102,7 +102,9 @@ impl Table {
                 let json = Json::trusted(&text);
                 match json.kind() {
                     json_text::Kind::Null => Vec::new(),
-                    json_text::Kind::Array => json.items().map(|item| item.text().to_owned()).collect(),
+                    json_text::Kind::Array => {
+                        json.items().map(|item| item.text().to_owned()).collect()
+                    }
                     _ => vec![text],
                 }
             }
@@ -115,7 +117,8 @@ impl Table {
     /// # Errors
     /// As [`Table::new`].
     pub fn of_answer(answer: &Answer) -> Result<Self, TooLarge> {
-        let declared = answer.columns.iter().map(|name| Declared { name: name.clone(), kind: None });
+        let declared =
+            answer.columns.iter().map(|name| Declared { name: name.clone(), kind: None });
         Self::new(&declared.collect::<Vec<_>>(), Body::Value(answer.rows.clone()))
     }
 
@@ -140,8 +143,11 @@ impl Table {
     /// Bytes of memory the table takes, about.
     #[must_use]
     pub fn size(&self) -> usize {
-        let texts = self.records.iter().map(|text| text.capacity() + size_of::<String>()).sum::<usize>();
-        texts + self.cells.capacity() * size_of::<Cell>() + self.starts.capacity() * size_of::<u32>()
+        let texts =
+            self.records.iter().map(|text| text.capacity() + size_of::<String>()).sum::<usize>();
+        texts
+            + self.cells.capacity() * size_of::<Cell>()
+            + self.starts.capacity() * size_of::<u32>()
     }
 
     /// The JSON text of a cell; `None` for null and for a key that the record lacks.
@@ -189,7 +195,11 @@ impl Table {
             for row in 0..self.len() {
                 if let Value::Text(text) = self.value(row, column) {
                     let hash = index.hasher.hash_one(text.as_bytes());
-                    index.rows.entry(hash).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
+                    index
+                        .rows
+                        .entry(hash)
+                        .or_default()
+                        .push(u32::try_from(row).unwrap_or(u32::MAX));
                 }
             }
             index

@@ -71,13 +71,26 @@ impl Widget {
 
     /// Runs the queries, or just those in `only`.
     #[must_use]
-    pub fn run(self, sql: &Sql, operations: &dyn Operations, at: Addressed<'_>, only: Option<&[String]>) -> Outcome {
+    pub fn run(
+        self,
+        sql: &Sql,
+        operations: &dyn Operations,
+        at: Addressed<'_>,
+        only: Option<&[String]>,
+    ) -> Outcome {
         let dialect = sql.engine.dialect();
         let none = Params::new();
         let plan = |text: &str, runners: &[Runner]| {
             let (workspace, project) = (at.workspace, at.project);
-            let scope =
-                Scope { operations, workspace, project, params: &self.params, overrides: &none, runners, dialect };
+            let scope = Scope {
+                operations,
+                workspace,
+                project,
+                params: &self.params,
+                overrides: &none,
+                runners,
+                dialect,
+            };
             plan::plan(text, &scope)
         };
         let wanted = self
@@ -87,7 +100,11 @@ impl Widget {
             .map(|query| (query, plan(&query.sql, &query.scope)))
             .collect::<Vec<_>>();
         let mut runners = BTreeMap::new();
-        let mut open = wanted.iter().filter_map(|(_, p)| p.as_ref().ok()).flat_map(Planned::runners).collect::<Vec<_>>();
+        let mut open = wanted
+            .iter()
+            .filter_map(|(_, p)| p.as_ref().ok())
+            .flat_map(Planned::runners)
+            .collect::<Vec<_>>();
         while let Some(id) = open.pop() {
             if !runners.contains_key(&id) {
                 let planned = plan(&self.runners[id].sql, &self.runners[id].scope);
@@ -106,7 +123,8 @@ impl Widget {
             broken.extend(error.map(|error| (*id, error)));
         }
         let ready = wanted.iter().map(|(_, planned)| planned).chain(runners.values()).flatten();
-        let calls = ready.filter(|planned| fault(planned, &broken).is_none()).flat_map(Planned::calls);
+        let calls =
+            ready.filter(|planned| fault(planned, &broken).is_none()).flat_map(Planned::calls);
         let mut sources = Sources::read(operations, &sql.kept, calls);
         let mut warnings = Vec::new();
         for (id, planned) in &runners {
@@ -132,7 +150,9 @@ impl Widget {
 
     /// The error of a `sql-runner`, for those that read it.
     fn blame(&self, id: usize, error: SqlError) -> SqlError {
-        let words = |message: String| format!("the sql-runner `{}` failed: {message}", self.runners[id].name);
+        let words = |message: String| {
+            format!("the sql-runner `{}` failed: {message}", self.runners[id].name)
+        };
         match error {
             SqlError::Refused(message) => SqlError::Refused(words(message)),
             SqlError::Unknown(message) => SqlError::Unknown(words(message)),
@@ -162,7 +182,8 @@ impl Widget {
                 ),
             }));
         }
-        let table = Table::of_answer(&answer).map_err(|error| SqlError::refused(error.to_string()))?;
+        let table =
+            Table::of_answer(&answer).map_err(|error| SqlError::refused(error.to_string()))?;
         Ok(Arc::new(table))
     }
 
@@ -202,14 +223,21 @@ fn fault<'a>(planned: &Planned, broken: &'a BTreeMap<usize, SqlError>) -> Option
 /// The `sql-runner`s in scope that a statement names.
 fn named(sql: &str, scope: &[Runner], dialect: Dialect) -> Vec<usize> {
     let refs = plan::short_refs(sql, dialect);
-    refs.iter().filter_map(|name| Some(scope.iter().rev().find(|runner| runner.name == *name)?.id)).collect()
+    refs.iter()
+        .filter_map(|name| Some(scope.iter().rev().find(|runner| runner.name == *name)?.id))
+        .collect()
 }
 
 impl Outcome {
     /// The reply's body.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let size = self.answers.iter().filter_map(|(_, a)| a.as_ref().ok()).map(|a| a.rows.len() + 256).sum::<usize>();
+        let size = self
+            .answers
+            .iter()
+            .filter_map(|(_, a)| a.as_ref().ok())
+            .map(|a| a.rows.len() + 256)
+            .sum::<usize>();
         let mut out = String::with_capacity(size + 1024);
         let mut errors = Map::new();
         out.push_str("{\"data\":{");
@@ -228,7 +256,11 @@ impl Outcome {
                 Err(error) => drop(errors.insert(id.clone(), Value::String(error.to_string()))),
             }
         }
-        let dep_map = self.dep_map.iter().map(|(param, ids)| (param.clone(), json!(ids))).collect::<Map<_, _>>();
+        let dep_map = self
+            .dep_map
+            .iter()
+            .map(|(param, ids)| (param.clone(), json!(ids)))
+            .collect::<Map<_, _>>();
         out.push_str("},\"errors\":");
         out.push_str(&Value::Object(errors).to_string());
         out.push_str(",\"depMap\":");

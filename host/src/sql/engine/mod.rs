@@ -88,7 +88,9 @@ fn known_names(line: &str, query: &Query<'_>) -> String {
         if query.tables.is_empty() {
             known.push_str("; the statement reads no table");
         }
-    } else if lower.contains("table") && (lower.contains("no such") || lower.contains("does not exist")) {
+    } else if lower.contains("table")
+        && (lower.contains("no such") || lower.contains("does not exist"))
+    {
         known.push_str("; a table is the answer of an operation, written `{{operation}}`");
     }
     known

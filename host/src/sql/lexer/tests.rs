@@ -65,17 +65,37 @@ fn parameters() {
     check("$a$b", "[a Code][b Code]");
     check("10 -$n", "10 -[n Code]");
     check("5$a", "5[a Code]");
-    differ("$a$ x $a$", " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`", "<$a$ x $a$>");
-    differ("$$ {{x}} $p $$", " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`", "<$$ {{x}} $p $$>");
-    differ("$a$ x $A$ $$a$", " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`", "<$a$ x $A$ $$a$>");
+    differ(
+        "$a$ x $a$",
+        " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`",
+        "<$a$ x $a$>",
+    );
+    differ(
+        "$$ {{x}} $p $$",
+        " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`",
+        "<$$ {{x}} $p $$>",
+    );
+    differ(
+        "$a$ x $A$ $$a$",
+        " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`",
+        "<$a$ x $A$ $$a$>",
+    );
 }
 
 #[test]
 fn what_only_one_engine_has() {
-    differ(r"E'a\'b $p'", r"E<'a\'>b [p Code] !line 1 column 10: this text is not closed", r"E<'a\'b >[p EscapeText]<'>");
+    differ(
+        r"E'a\'b $p'",
+        r"E<'a\'>b [p Code] !line 1 column 10: this text is not closed",
+        r"E<'a\'b >[p EscapeText]<'>",
+    );
     differ(r"xE'a\' b", r"xE<'a\'> b", r"xE<'a\'> b");
     differ(r"1e'\''", "1e !line 1 column 3: this text is not closed", r"1e<'\''>");
-    differ("e'a'\n--x\n'b\\'c'", "e<'a'>\n#--x#\n<'b\\'>c !line 3 column 6: this text is not closed", "e<'a'\n--x\n'b\\'c'>");
+    differ(
+        "e'a'\n--x\n'b\\'c'",
+        "e<'a'>\n#--x#\n<'b\\'>c !line 3 column 6: this text is not closed",
+        "e<'a'\n--x\n'b\\'c'>",
+    );
     differ("e'a' 'b\\'", "e<'a'> <'b\\'>", "e<'a'> <'b\\'>");
     differ("[a {{x}}] `{{y}}`", "<[a {{x}}]> <`{{y}}`>", "[a [ref x]] `[ref y]`");
     differ("a\u{a0}$p", "a\u{a0}$p", "a_[p Code]");
@@ -102,8 +122,40 @@ fn unclosed() {
 /// Pieces of statements that try to confuse a lexer.
 fn hostile() -> impl Strategy<Value = String> {
     let parts = prop::sample::select(vec![
-        "'", "''", "\"", "\\", "E'", "e", "--", "/*", "*/", "\n", "\r", "$$", "$a$", "$p", "$", "{{op}}", "{{op?k=$p}}",
-        "{{", "}}", "[", "]", "`", " ", "1", ".", "é", "\u{a0}", "\u{feff}", "U&'", "x", ";", "(", ")", "a",
+        "'",
+        "''",
+        "\"",
+        "\\",
+        "E'",
+        "e",
+        "--",
+        "/*",
+        "*/",
+        "\n",
+        "\r",
+        "$$",
+        "$a$",
+        "$p",
+        "$",
+        "{{op}}",
+        "{{op?k=$p}}",
+        "{{",
+        "}}",
+        "[",
+        "]",
+        "`",
+        " ",
+        "1",
+        ".",
+        "é",
+        "\u{a0}",
+        "\u{feff}",
+        "U&'",
+        "x",
+        ";",
+        "(",
+        ")",
+        "a",
     ]);
     prop::collection::vec(parts, 0..14).prop_map(|parts| parts.concat())
 }

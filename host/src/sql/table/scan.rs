@@ -118,7 +118,8 @@ impl Scan {
     fn column(&mut self, key: &str) -> usize {
         // A name that both engines can write down.
         let key = if key.is_empty() { "_".to_owned() } else { key.replace('\0', "\u{fffd}") };
-        let taken = |name: &str| self.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
+        let taken =
+            |name: &str| self.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
         let mut name = key.clone();
         for n in 1.. {
             if !taken(&name) {
@@ -192,7 +193,8 @@ impl Scan {
         let earlier = self.last[column].filter(|(row, _)| *row == self.row).map(|(_, cell)| cell);
         // A table of more than 4 GiB was refused before, so that these fit.
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let cell = Cell { column: place(column), start: place(start), end: place(start + text.len()) };
+        let cell =
+            Cell { column: place(column), start: place(start), end: place(start + text.len()) };
         self.seen[column].0 |= bits;
         match earlier {
             Some(at) => self.cells[at] = cell,
@@ -210,7 +212,13 @@ impl Scan {
             column.kind = self.seen[at].kind(self.declared.get(at).copied().flatten());
         }
         let indexes = self.columns.iter().map(|_| OnceLock::new()).collect();
-        Ok(Table { columns: self.columns, records, starts: self.starts, cells: self.cells, indexes })
+        Ok(Table {
+            columns: self.columns,
+            records,
+            starts: self.starts,
+            cells: self.cells,
+            indexes,
+        })
     }
 }
 
@@ -267,7 +275,10 @@ fn value_end(bytes: &[u8], mut at: usize) -> usize {
             at
         }
         _ => {
-            while bytes.get(at).is_some_and(|b| !matches!(b, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t')) {
+            while bytes
+                .get(at)
+                .is_some_and(|b| !matches!(b, b',' | b']' | b'}' | b' ' | b'\n' | b'\r' | b'\t'))
+            {
                 at += 1;
             }
             at

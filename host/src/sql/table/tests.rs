@@ -3,7 +3,10 @@ use super::*;
 fn declared(columns: &[(&str, &str)]) -> Vec<Declared> {
     columns
         .iter()
-        .map(|(name, letter)| Declared { name: (*name).to_owned(), kind: Some(Kind::of_letter(letter)) })
+        .map(|(name, letter)| Declared {
+            name: (*name).to_owned(),
+            kind: Some(Kind::of_letter(letter)),
+        })
         .collect()
 }
 
@@ -40,15 +43,27 @@ fn value(text: &str) -> Body {
 #[test]
 fn the_result_of_an_operation_becomes_a_table() {
     check(&[], value(r#"[{"a": 1}, {"b": "x"}]"#), "a:Integer b:Text | 1 - | - <x>");
-    check(&[], value(r#"{"ok": false, "error": "not found"}"#), "ok:Boolean error:Text | false <not found>");
-    check(&[], value(r#"["plain", {"a": [1,  2]}, 42, null]"#), r#"value:Json | j"plain" | j{"a":[1,2]} | j42 | -"#);
+    check(
+        &[],
+        value(r#"{"ok": false, "error": "not found"}"#),
+        "ok:Boolean error:Text | false <not found>",
+    );
+    check(
+        &[],
+        value(r#"["plain", {"a": [1,  2]}, 42, null]"#),
+        r#"value:Json | j"plain" | j{"a":[1,2]} | j42 | -"#,
+    );
     check(&[], value("true"), "value:Boolean | true");
     check(&[("value", "b")], value("false"), "value:Boolean | false");
     check(&[], value("null"), "value:Text");
     check(&[("id", "s"), ("n", "i")], value("null"), "id:Text n:Integer");
     check(&[("id", "s")], value("[]"), "id:Text");
     check(&[], value("{}"), "value:Text | -");
-    check(&[], Body::Records(vec![r#"{"a":1}"#.to_owned(), r#"{"a":2}"#.to_owned()]), "a:Integer | 1 | 2");
+    check(
+        &[],
+        Body::Records(vec![r#"{"a":1}"#.to_owned(), r#"{"a":2}"#.to_owned()]),
+        "a:Integer | 1 | 2",
+    );
 }
 
 #[test]
@@ -59,27 +74,48 @@ fn types() {
     check(&[], value(r#"[{"x": 1}, {"x": "1"}]"#), r#"x:Json | j1 | j"1""#);
     check(&[], value(r#"[{"x": null}]"#), "x:Text | -");
     check(&[("x", "f")], value(r#"[{"x": 1}]"#), "x:Double | 1.0");
-    check(&[("x", "f")], value(r#"[{"x": NaN}, {"x": -Infinity}, {"x": 1e400}]"#), "x:Double | - | - | -");
+    check(
+        &[("x", "f")],
+        value(r#"[{"x": NaN}, {"x": -Infinity}, {"x": 1e400}]"#),
+        "x:Double | - | - | -",
+    );
     check(&[("x", "s")], value(r#"[{"x": "a"}, {"x": 5}]"#), r#"x:Json | j"a" | j5"#);
     check(&[("x", "j")], value(r#"[{"x": "a"}]"#), r#"x:Json | j"a""#);
     check(&[("x", "i")], value(r#"[{"x": 1.0}]"#), "x:Json | j1.0");
-    check(&[], value(r#"[{"x": [NaN, -Infinity, -1, Infinity]}]"#), "x:Json | j[null,null,-1,null]");
+    check(
+        &[],
+        value(r#"[{"x": [NaN, -Infinity, -1, Infinity]}]"#),
+        "x:Json | j[null,null,-1,null]",
+    );
 }
 
 #[test]
 fn names() {
-    check(&[("taskId", "s")], value(r#"[{"TaskID": 1, "taskId": "t"}]"#), "taskId:Text TaskID_1:Integer | <t> 1");
-    check(&[], value(r#"[{"a": 1, "A": 2, "a_1": 3}]"#), "a:Integer A_1:Integer a_1_1:Integer | 1 2 3");
+    check(
+        &[("taskId", "s")],
+        value(r#"[{"TaskID": 1, "taskId": "t"}]"#),
+        "taskId:Text TaskID_1:Integer | <t> 1",
+    );
+    check(
+        &[],
+        value(r#"[{"a": 1, "A": 2, "a_1": 3}]"#),
+        "a:Integer A_1:Integer a_1_1:Integer | 1 2 3",
+    );
     check(&[], value(r#"[{"a": 1, "a": 2}, {"a": 3, "a": null}]"#), "a:Integer | 2 | -");
     check(&[], value(r#"[{"é": 1}, {"\u00e9": 2}]"#), "é:Integer | 1 | 2");
     check(&[], value(r#"[{"": 1}]"#), "_:Integer | 1");
-    check(&[], value(r#"[{"b": 1, "a": 2}, {"a": 3}, {"a": 5, "b": 4}, {"c": 1}]"#),
-        "b:Integer a:Integer c:Integer | 1 2 - | - 3 - | 4 5 - | - - 1");
+    check(
+        &[],
+        value(r#"[{"b": 1, "a": 2}, {"a": 3}, {"a": 5, "b": 4}, {"c": 1}]"#),
+        "b:Integer a:Integer c:Integer | 1 2 - | - 3 - | 4 5 - | - - 1",
+    );
 }
 
 #[test]
 fn an_index_finds_what_a_scan_finds() {
-    let table = Table::new(&[], value(r#"[{"a": "x"}, {"a": "\u0078"}, {"a": ""}, {"b": 1}, {"a": "y"}]"#)).expect("small");
+    let table =
+        Table::new(&[], value(r#"[{"a": "x"}, {"a": "\u0078"}, {"a": ""}, {"b": 1}, {"a": "y"}]"#))
+            .expect("small");
     let index = table.index(0).expect("text");
     assert_eq!(index.candidates("x"), [0, 1]);
     assert_eq!(index.candidates(""), [2]);

@@ -12,7 +12,8 @@ use crate::sql::engine::{Engine, sqlite::Sqlite};
 use crate::sql::{Addressed, Limits, Sql};
 
 /// Cases about HTTP itself, and about an operation whose answer is more than a fixture's lines.
-const ELSEWHERE: &[&str] = &["wrong_token", "body_over_the_limit", "ref_inbox_object", "unnest_inbox_items"];
+const ELSEWHERE: &[&str] =
+    &["wrong_token", "body_over_the_limit", "ref_inbox_object", "unnest_inbox_items"];
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/cases/sql")
@@ -23,7 +24,10 @@ fn read(path: PathBuf) -> Value {
 }
 
 fn cases() -> Vec<Map<String, Value>> {
-    let mut files = std::fs::read_dir(folder()).expect("the cases").map(|f| f.expect("a file").path()).collect::<Vec<_>>();
+    let mut files = std::fs::read_dir(folder())
+        .expect("the cases")
+        .map(|f| f.expect("a file").path())
+        .collect::<Vec<_>>();
     files.sort();
     let files = files.into_iter().filter(|path| path.extension().is_some_and(|e| e == "json"));
     files
@@ -42,16 +46,22 @@ fn same(want: &Value, got: &Value, relaxed: bool) -> bool {
             match (a.parse::<i128>(), b.parse::<i128>()) {
                 (Ok(a), Ok(b)) => a == b,
                 _ => {
-                    let (a, b): (f64, f64) = (a.parse().expect("number"), b.parse().expect("number"));
+                    let (a, b): (f64, f64) =
+                        (a.parse().expect("number"), b.parse().expect("number"));
                     (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-3)
                 }
             }
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, relaxed)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b, relaxed)))
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b, relaxed))
         }
-        (Value::String(a), Value::String(b)) => a == b || relaxed && a.replace('T', " ") == b.replace('T', " "),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b, relaxed)))
+        }
+        (Value::String(a), Value::String(b)) => {
+            a == b || relaxed && a.replace('T', " ") == b.replace('T', " ")
+        }
         (a, b) => a == b,
     }
 }
@@ -79,7 +89,11 @@ fn check(case: &Map<String, Value>, sql: &Sql, fixture: &Fixture) -> Option<Stri
     let body = request["raw_body"].as_str().map_or_else(|| body.to_string(), str::to_owned);
     let at = Addressed { workspace: "_core", project: case["project"].as_str().expect("a text") };
     let widget = request["route"] == "widget";
-    let outcome = if widget { sql.widget(fixture, at, body.as_bytes()) } else { sql.exec(fixture, at, body.as_bytes()) };
+    let outcome = if widget {
+        sql.widget(fixture, at, body.as_bytes())
+    } else {
+        sql.exec(fixture, at, body.as_bytes())
+    };
     if let Some(error) = case.get("expect_error") {
         let allowed = match &error["status"] {
             Value::Array(all) => all.clone(),
@@ -98,12 +112,15 @@ fn check(case: &Map<String, Value>, sql: &Sql, fixture: &Fixture) -> Option<Stri
     let want = &case["expect"];
     if !widget {
         let rows = &reply["data"]["q0"]["rows"];
-        return (!same_rows(&want["data"], rows, ordered, relaxed)).then(|| format!("want {}, got {rows}", want["data"]));
+        return (!same_rows(&want["data"], rows, ordered, relaxed))
+            .then(|| format!("want {}, got {rows}", want["data"]));
     }
-    let mut errors = reply["errors"].as_object().expect("errors").keys().cloned().collect::<Vec<_>>();
+    let mut errors =
+        reply["errors"].as_object().expect("errors").keys().cloned().collect::<Vec<_>>();
     errors.sort();
     let sorted = |map: &Value| {
-        let mut map: BTreeMap<String, Vec<String>> = serde_json::from_value(map.clone()).expect("a map");
+        let mut map: BTreeMap<String, Vec<String>> =
+            serde_json::from_value(map.clone()).expect("a map");
         map.values_mut().for_each(|ids| ids.sort());
         map
     };
@@ -147,7 +164,9 @@ fn run(engine: Box<dyn Engine>, duckdb_at_least: usize) {
         entry.1 += 1;
         match why {
             None => entry.0 += 1,
-            Some(why) if group == "duckdb" => eprintln!("{name}: {}", why.chars().take(300).collect::<String>()),
+            Some(why) if group == "duckdb" => {
+                eprintln!("{name}: {}", why.chars().take(300).collect::<String>())
+            }
             Some(why) => failures.push(format!("{group} {name}: {why}")),
         }
     }
@@ -161,10 +180,14 @@ fn run(engine: Box<dyn Engine>, duckdb_at_least: usize) {
 /// The duckdb engine, if its library is there. Loud if not: the tests that need it do nothing then.
 pub(super) fn duckdb() -> Option<Box<dyn Engine>> {
     let named = std::env::var_os("DUCKDB_LIB_DIR").map(PathBuf::from);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cache")));
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(std::env::home_dir()?.join(".cache")));
     let library = install::library(named.as_deref(), &cache?.join("udf-host"));
     if !library.is_file() {
-        eprintln!("SKIPPED: libduckdb is not installed; run `udf-host sql install-duckdb` or set DUCKDB_LIB_DIR");
+        eprintln!(
+            "SKIPPED: libduckdb is not installed; run `udf-host sql install-duckdb` or set DUCKDB_LIB_DIR"
+        );
         return None;
     }
     Some(Box::new(DuckDb::new(library, Limits::default())))

@@ -54,7 +54,9 @@ impl Fixture {
     }
 
     fn matching(&self, name: &str, filters: &[(&str, &str)]) -> Vec<Value> {
-        let keep = |item: &Value| filters.iter().all(|(key, want)| want.is_empty() || item[*key] == **want);
+        let keep = |item: &Value| {
+            filters.iter().all(|(key, want)| want.is_empty() || item[*key] == **want)
+        };
         self.list(name).into_iter().filter(keep).collect()
     }
 
@@ -63,16 +65,28 @@ impl Fixture {
         match (address.project.as_str(), address.op.as_str()) {
             (_, "list_cards") => json!(self.matching("cards", &[("taskId", arg("task"))])),
             (_, "list_open_cards") => {
-                json!(self.matching("cards", &[("status", "pending"), ("project", arg("project"))])
-                    .into_iter().filter(|c| c["effect"] != "review_work_product").collect::<Vec<_>>())
+                json!(
+                    self.matching("cards", &[("status", "pending"), ("project", arg("project"))])
+                        .into_iter()
+                        .filter(|c| c["effect"] != "review_work_product")
+                        .collect::<Vec<_>>()
+                )
             }
-            (_, "get_card") => self.matching("cards", &[("id", arg("id"))]).pop().unwrap_or_default(),
-            (_, "is_feedback_key_dismissed") => json!(self.list("dismissedFeedbackKeys").iter().any(|k| *k == arg("id"))),
+            (_, "get_card") => {
+                self.matching("cards", &[("id", arg("id"))]).pop().unwrap_or_default()
+            }
+            (_, "is_feedback_key_dismissed") => {
+                json!(self.list("dismissedFeedbackKeys").iter().any(|k| *k == arg("id")))
+            }
             (_, "has_unresolved_message") => json!(false),
             ("task-management", "read") => {
                 let runs = self.list("runs");
                 let tasks = self.list("tasks").into_iter().map(|mut task| {
-                    let own = runs.iter().filter(|run| run["taskId"] == task["id"]).cloned().collect::<Vec<_>>();
+                    let own = runs
+                        .iter()
+                        .filter(|run| run["taskId"] == task["id"])
+                        .cloned()
+                        .collect::<Vec<_>>();
                     let live = own.iter().filter(|run| run["status"] == "started").count();
                     task["runs"] = json!(own);
                     task["isLive"] = json!(live > 0);
@@ -82,15 +96,23 @@ impl Fixture {
                 tasks.collect()
             }
             (_, "list_comments") => {
-                json!(self.list("comments").into_iter().filter(|c| c["taskId"] == arg("task_id")).collect::<Vec<_>>())
+                json!(
+                    self.list("comments")
+                        .into_iter()
+                        .filter(|c| c["taskId"] == arg("task_id"))
+                        .collect::<Vec<_>>()
+                )
             }
             ("run-management", "read") => {
                 let ids = arg("task_ids");
                 let ids: Vec<String> = serde_json::from_str(ids)
                     .unwrap_or_else(|_| ids.split(',').map(|id| id.trim().to_owned()).collect());
-                json!(self.list("runs").into_iter().filter(|run| {
-                    ids == [""] || ids.iter().any(|id| run["taskId"] == *id)
-                }).collect::<Vec<_>>())
+                json!(
+                    self.list("runs")
+                        .into_iter()
+                        .filter(|run| { ids == [""] || ids.iter().any(|id| run["taskId"] == *id) })
+                        .collect::<Vec<_>>()
+                )
             }
             (_, "transcript") => {
                 let path = self.files.keys().find(|path| path.contains(arg("run_id")));
@@ -98,10 +120,19 @@ impl Fixture {
                 lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()
             }
             ("artifact-chat-management", op) => {
-                let chats = self.matching("artifactChats", &[
-                    ("project", arg("project")), ("artifactType", arg("artifact_type")), ("artifactStem", arg("artifact_stem")),
-                ]);
-                if op == "get" { chats.into_iter().next().unwrap_or_default() } else { json!(chats) }
+                let chats = self.matching(
+                    "artifactChats",
+                    &[
+                        ("project", arg("project")),
+                        ("artifactType", arg("artifact_type")),
+                        ("artifactStem", arg("artifact_stem")),
+                    ],
+                );
+                if op == "get" {
+                    chats.into_iter().next().unwrap_or_default()
+                } else {
+                    json!(chats)
+                }
             }
             _ => Value::Null,
         }
@@ -118,10 +149,14 @@ impl Operations for Fixture {
 
     fn lookup(&self, address: &OpAddress) -> Result<Signature, LookupError> {
         self.project(&address.workspace, &address.project)?;
-        let Some((_, _, params, columns)) =
-            OPERATIONS.iter().find(|(project, op, ..)| *project == address.project && *op == address.op)
+        let Some((_, _, params, columns)) = OPERATIONS
+            .iter()
+            .find(|(project, op, ..)| *project == address.project && *op == address.op)
         else {
-            return Err(LookupError::Absent { what: "operations", known: vec!["list_cards".to_owned()] });
+            return Err(LookupError::Absent {
+                what: "operations",
+                known: vec!["list_cards".to_owned()],
+            });
         };
         Ok(Signature {
             params: params.split(' ').map(str::to_owned).collect(),
@@ -129,7 +164,10 @@ impl Operations for Fixture {
             columns: columns
                 .split(' ')
                 .filter_map(|column| column.split_once(':'))
-                .map(|(name, kind)| Declared { name: name.to_owned(), kind: Some(Kind::of_letter(kind)) })
+                .map(|(name, kind)| Declared {
+                    name: name.to_owned(),
+                    kind: Some(Kind::of_letter(kind)),
+                })
                 .collect(),
         })
     }

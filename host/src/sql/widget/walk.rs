@@ -47,7 +47,8 @@ impl Walk {
             None => {}
         }
         if kind == "canvas"
-            && let Some(Value::Array(nodes)) = node.get_mut("props").and_then(|props| props.get_mut("nodes"))
+            && let Some(Value::Array(nodes)) =
+                node.get_mut("props").and_then(|props| props.get_mut("nodes"))
         {
             for widget in nodes.iter_mut().filter_map(|node| node.get_mut("widget")) {
                 self.node(widget, &inner);
@@ -63,7 +64,10 @@ impl Walk {
 
     fn layer(&mut self, layer: &mut Value, scope: &[Runner]) {
         if let Value::String(udf) = layer {
-            *layer = Value::Object(Map::from_iter([("udf".to_owned(), Value::String(std::mem::take(udf)))]));
+            *layer = Value::Object(Map::from_iter([(
+                "udf".to_owned(),
+                Value::String(std::mem::take(udf)),
+            )]));
         }
         let Value::Object(layer) = layer else { return };
         let sql = text(layer.get("sql"))
@@ -78,7 +82,9 @@ impl Walk {
     /// The first default of a parameter wins.
     fn default(&mut self, props: &Map<String, Value>) {
         let param = props.get("param").and_then(Value::as_str).filter(|param| !param.is_empty());
-        if let (Some(param), Some(value)) = (param, props.get("defaultValue").filter(|value| !value.is_null())) {
+        if let (Some(param), Some(value)) =
+            (param, props.get("defaultValue").filter(|value| !value.is_null()))
+        {
             self.defaults.entry(param).or_insert_with(|| value.clone());
         }
     }
@@ -86,7 +92,10 @@ impl Walk {
     fn runner(&mut self, props: &Map<String, Value>, scope: &[Runner]) -> Option<Runner> {
         let name = text(props.get("name"))?;
         let sql = text(props.get("sql"))?;
-        let rows = props.get("maxRows").and_then(Value::as_u64).map_or(RUNNER_ROWS, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        let rows = props
+            .get("maxRows")
+            .and_then(Value::as_u64)
+            .map_or(RUNNER_ROWS, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let id = self.runners.len();
         self.runners.push(RunnerAt { name: name.clone(), sql, rows, scope: scope.to_vec() });
         Some(Runner { name, id })

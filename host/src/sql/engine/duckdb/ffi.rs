@@ -9,6 +9,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 use std::marker::PhantomData;
 use std::path::Path;
 use std::ptr;
+use std::sync::Arc;
 
 use libloading::Library;
 
@@ -219,58 +220,68 @@ impl Database {
     }
 
     /// A connection of its own.
-    pub(super) fn connect(&self) -> Result<Connection<'_>, String> {
+    pub(super) fn connect(self: &Arc<Self>) -> Result<Connection, String> {
         let mut raw = ptr::null_mut();
         // SAFETY: the database is open; the out pointer is valid.
         if unsafe { (self.api.connect)(self.raw, &raw mut raw) } != OK {
             return Err("no connection could be made".to_owned());
         }
-        Ok(Connection { api: &self.api, raw })
+        Ok(Connection { database: Arc::clone(self), raw })
     }
 }
 
 /// A connection; its temporary tables are seen by no other, and gone with it.
-pub(super) struct Connection<'db> {
-    api: &'db Functions,
+pub(super) struct Connection {
+    database: Arc<Database>,
     raw: Pointer,
 }
 
-impl Drop for Connection<'_> {
+// SAFETY: a connection is bound to no thread.
+unsafe impl Send for Connection {}
+
+// SAFETY: the library locks a connection for each call on it, but for an interrupt, which it allows at any
+// time.
+unsafe impl Sync for Connection {}
+
+impl Drop for Connection {
     fn drop(&mut self) {
         // SAFETY: connected once, disconnected once; what was made from it is gone by its lifetime.
-        unsafe { (self.api.disconnect)(&raw mut self.raw) };
+        unsafe { (self.database.api.disconnect)(&raw mut self.raw) };
     }
 }
 
-/// Stops what a connection is doing, from another thread.
-pub(super) struct Interrupt<'c> {
-    api: &'c Functions,
-    raw: Pointer,
-}
+impl Connection {
+    fn api(&self) -> &Functions {
+        &self.database.api
+    }
 
-// SAFETY: `duckdb_interrupt` may be called from any thread while the connection is open, which the
-// lifetime sees to.
-unsafe impl Send for Interrupt<'_> {}
-
-impl Interrupt<'_> {
+    /// Stops what the connection is doing on another thread.
     pub(super) fn interrupt(&self) {
-        // SAFETY: as above.
-        unsafe { (self.api.interrupt)(self.raw) };
-    }
-}
-
-impl Connection<'_> {
-    pub(super) fn interrupt(&self) -> Interrupt<'_> {
-        Interrupt { api: self.api, raw: self.raw }
+        // SAFETY: the connection is open.
+        unsafe { (self.api().interrupt)(self.raw) };
     }
 
     /// Runs a statement of ours.
     pub(super) fn execute(&self, sql: &str) -> Result<(), String> {
         let sql = c_text(sql)?;
-        let mut result = Rows { api: self.api, raw: RawResult([ptr::null_mut(); 6]), phantom: PhantomData };
+        let mut result =
+            Rows { api: self.api(), raw: RawResult([ptr::null_mut(); 6]), phantom: PhantomData };
         // SAFETY: the text ends with a NUL; the result is destroyed by its `Drop`, failed or not.
-        let state = unsafe { (self.api.query)(self.raw, sql.as_ptr(), &raw mut result.raw) };
+        let state = unsafe { (self.api().query)(self.raw, sql.as_ptr(), &raw mut result.raw) };
         if state == OK { Ok(()) } else { Err(result.error()) }
+    }
+
+    /// The texts of the first column of a statement of ours, which must be a varchar.
+    pub(super) fn texts(&self, sql: &str) -> Result<Vec<String>, String> {
+        let statements = self.statements(sql)?;
+        let prepared = statements.prepare(0)?;
+        let mut rows = prepared.stream()?;
+        let mut out = Vec::new();
+        while let Some(chunk) = rows.chunk()? {
+            let texts = chunk.column(0);
+            out.extend((0..chunk.size).filter_map(|row| texts.get(row).map(str::to_owned)));
+        }
+        Ok(out)
     }
 
     /// Parses a text into its statements.
@@ -278,11 +289,12 @@ impl Connection<'_> {
         let sql = c_text(sql)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the text ends with a NUL; the statements are destroyed by their `Drop`, failed or not.
-        let count = unsafe { (self.api.extract_statements)(self.raw, sql.as_ptr(), &raw mut raw) };
+        let count =
+            unsafe { (self.api().extract_statements)(self.raw, sql.as_ptr(), &raw mut raw) };
         let statements = Statements { connection: self, raw, count };
         if count == 0 {
             // SAFETY: the statements are alive; null is given back for an empty text.
-            let error = self.api.copied(unsafe { (self.api.extract_statements_error)(raw) });
+            let error = self.api().copied(unsafe { (self.api().extract_statements_error)(raw) });
             return Err(if error.is_empty() { "there is no statement".to_owned() } else { error });
         }
         Ok(statements)
@@ -300,11 +312,17 @@ impl Connection<'_> {
         let mut raw = ptr::null_mut();
         // SAFETY: the texts end with a NUL; the appender is destroyed by its `Drop`, failed or not.
         let state = unsafe {
-            (self.api.appender_create_ext)(self.raw, c"temp".as_ptr(), c"main".as_ptr(), name.as_ptr(), &raw mut raw)
+            (self.api().appender_create_ext)(
+                self.raw,
+                c"temp".as_ptr(),
+                c"main".as_ptr(),
+                name.as_ptr(),
+                &raw mut raw,
+            )
         };
-        let appender = Appender { api: self.api, raw };
+        let appender = Appender { api: self.api(), raw };
         appender.done(state)?;
-        let mut chunk = Writer::new(self.api, types);
+        let mut chunk = Writer::new(self.api(), types);
         let mut at = 0;
         while at < rows {
             let size = chunk.capacity.min(rows - at);
@@ -316,11 +334,11 @@ impl Connection<'_> {
                 }
             }
             // SAFETY: both are alive; the chunk has the size that was written.
-            appender.done(unsafe { (self.api.append_data_chunk)(appender.raw, chunk.raw) })?;
+            appender.done(unsafe { (self.api().append_data_chunk)(appender.raw, chunk.raw) })?;
             at += size;
         }
         // SAFETY: the appender is alive.
-        appender.done(unsafe { (self.api.appender_close)(appender.raw) })
+        appender.done(unsafe { (self.api().appender_close)(appender.raw) })
     }
 }
 
@@ -456,7 +474,7 @@ impl Drop for Writer<'_> {
 
 /// The statements of a text.
 pub(super) struct Statements<'c> {
-    connection: &'c Connection<'c>,
+    connection: &'c Connection,
     raw: Pointer,
     count: Idx,
 }
@@ -464,7 +482,7 @@ pub(super) struct Statements<'c> {
 impl Drop for Statements<'_> {
     fn drop(&mut self) {
         // SAFETY: extracted once, destroyed once.
-        unsafe { (self.connection.api.destroy_extracted)(&raw mut self.raw) };
+        unsafe { (self.connection.api().destroy_extracted)(&raw mut self.raw) };
     }
 }
 
@@ -476,10 +494,12 @@ impl Statements<'_> {
 
     /// Prepares one of them.
     pub(super) fn prepare(&self, at: u64) -> Result<Prepared<'_>, String> {
-        let api = self.connection.api;
+        let api = self.connection.api();
         let mut raw = ptr::null_mut();
         // SAFETY: connection and statements are alive; the statement is destroyed by its `Drop`, failed or not.
-        let state = unsafe { (api.prepare_extracted_statement)(self.connection.raw, self.raw, at, &raw mut raw) };
+        let state = unsafe {
+            (api.prepare_extracted_statement)(self.connection.raw, self.raw, at, &raw mut raw)
+        };
         let prepared = Prepared { api, raw, phantom: PhantomData };
         if state == OK {
             return Ok(prepared);
@@ -527,9 +547,12 @@ impl Prepared<'_> {
         (0..count)
             .map(|at| {
                 // SAFETY: as above; the name is ours to free.
-                let name = self.api.taken(unsafe { (self.api.prepared_statement_column_name)(self.raw, at) });
+                let name = self
+                    .api
+                    .taken(unsafe { (self.api.prepared_statement_column_name)(self.raw, at) });
                 // SAFETY: as above; the type is ours to destroy.
-                let mut raw = unsafe { (self.api.prepared_statement_column_logical_type)(self.raw, at) };
+                let mut raw =
+                    unsafe { (self.api.prepared_statement_column_logical_type)(self.raw, at) };
                 let read = self.read_type(raw);
                 // SAFETY: given once, destroyed once.
                 unsafe { (self.api.destroy_logical_type)(&raw mut raw) };
@@ -540,7 +563,8 @@ impl Prepared<'_> {
 
     fn read_type(&self, raw: Pointer) -> ReadType {
         // SAFETY: the type is alive; the alias is ours to free.
-        let (id, alias) = unsafe { ((self.api.get_type_id)(raw), (self.api.logical_type_get_alias)(raw)) };
+        let (id, alias) =
+            unsafe { ((self.api.get_type_id)(raw), (self.api.logical_type_get_alias)(raw)) };
         let alias = self.api.taken(alias);
         match id {
             1 => ReadType::Boolean,
@@ -563,8 +587,12 @@ impl Prepared<'_> {
         self.run(self.api.execute_prepared_streaming)
     }
 
-    fn run(&self, call: unsafe extern "C" fn(Pointer, *mut RawResult) -> i32) -> Result<Rows<'_>, String> {
-        let mut rows = Rows { api: self.api, raw: RawResult([ptr::null_mut(); 6]), phantom: PhantomData };
+    fn run(
+        &self,
+        call: unsafe extern "C" fn(Pointer, *mut RawResult) -> i32,
+    ) -> Result<Rows<'_>, String> {
+        let mut rows =
+            Rows { api: self.api, raw: RawResult([ptr::null_mut(); 6]), phantom: PhantomData };
         // SAFETY: the statement is alive; the result is destroyed by its `Drop`, failed or not.
         let state = unsafe { call(self.raw, &raw mut rows.raw) };
         if state == OK { Ok(rows) } else { Err(rows.error()) }
@@ -626,7 +654,10 @@ impl Chunk<'_> {
         // SAFETY: the chunk is alive, and has the columns of the statement.
         let (data, mask) = unsafe {
             let vector = (self.api.data_chunk_get_vector)(self.raw, at as Idx);
-            ((self.api.vector_get_data)(vector).cast::<RawText>(), (self.api.vector_get_validity)(vector))
+            (
+                (self.api.vector_get_data)(vector).cast::<RawText>(),
+                (self.api.vector_get_validity)(vector),
+            )
         };
         Texts { data, mask: mask.cast_const(), size: self.size, phantom: PhantomData }
     }
@@ -654,7 +685,11 @@ impl<'r> Texts<'r> {
             }
             let element = &*self.data.add(row);
             let length = element.pointer.length as usize;
-            let start = if length <= 12 { (&raw const element.inlined.1).cast::<u8>() } else { element.pointer.text };
+            let start = if length <= 12 {
+                (&raw const element.inlined.1).cast::<u8>()
+            } else {
+                element.pointer.text
+            };
             std::slice::from_raw_parts(start, length)
         };
         std::str::from_utf8(bytes).ok()

@@ -43,33 +43,51 @@ fn folder(cache: &Path) -> PathBuf {
 /// # Errors
 /// When there is no package for this machine, npm fails, or the file is not the one that is expected.
 pub fn install(cache: &Path) -> Result<PathBuf, String> {
-    let (package, hash) = PACKAGE.ok_or("there is no package of libduckdb for this machine; name its folder in DUCKDB_LIB_DIR")?;
+    let (package, hash) = PACKAGE.ok_or(
+        "there is no package of libduckdb for this machine; name its folder in DUCKDB_LIB_DIR",
+    )?;
     let place = library(None, cache);
     if place.is_file() && sha256(&place)? == hash {
         return Ok(place);
     }
-    std::fs::create_dir_all(cache).map_err(|error| format!("cannot create the cache folder: {error}"))?;
+    std::fs::create_dir_all(cache)
+        .map_err(|error| format!("cannot create the cache folder: {error}"))?;
     let work = tempfile::Builder::new()
         .prefix(".duckdb-")
         .tempdir_in(cache)
         .map_err(|error| format!("cannot create a folder in the cache: {error}"))?;
     let output = Command::new("npm")
-        .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--no-save", "--prefix"])
+        .args([
+            "install",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--no-package-lock",
+            "--no-save",
+            "--prefix",
+        ])
         .arg(work.path())
         .arg(format!("{package}@{VERSION}"))
         .output()
         .map_err(|error| format!("cannot run `npm`, which fetches the package: {error}"))?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("npm could not fetch {package}@{VERSION}: {}", words.lines().take(3).collect::<Vec<_>>().join(" ")));
+        return Err(format!(
+            "npm could not fetch {package}@{VERSION}: {}",
+            words.lines().take(3).collect::<Vec<_>>().join(" ")
+        ));
     }
     let fetched = work.path().join("node_modules").join(package).join(FILE);
     let found = sha256(&fetched)?;
     if found != hash {
-        return Err(format!("the fetched library is not the expected one: its SHA-256 is {found}, not {hash}"));
+        return Err(format!(
+            "the fetched library is not the expected one: its SHA-256 is {found}, not {hash}"
+        ));
     }
-    std::fs::create_dir_all(folder(cache)).map_err(|error| format!("cannot create the folder: {error}"))?;
-    std::fs::rename(&fetched, &place).map_err(|error| format!("cannot move the library into place: {error}"))?;
+    std::fs::create_dir_all(folder(cache))
+        .map_err(|error| format!("cannot create the folder: {error}"))?;
+    std::fs::rename(&fetched, &place)
+        .map_err(|error| format!("cannot move the library into place: {error}"))?;
     Ok(place)
 }
 

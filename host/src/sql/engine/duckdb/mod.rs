@@ -19,30 +19,45 @@ use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::limits::Limits;
 use crate::sql::table::{Kind, Table, Value, compact};
 
+mod denied;
 mod ffi;
 pub mod install;
 
+use denied::Denied;
+
 use ffi::{Connection, Database, Prepared, ReadType, WrittenType};
+
+/// Bytes of stack for a statement.
+const STACK: usize = 32 << 20;
+
+/// How long after its time a statement may take to end.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// DuckDB, opened at run time.
 pub struct DuckDb {
     library: PathBuf,
     limits: Limits,
-    database: Mutex<Option<Arc<Database>>>,
+    opened: Mutex<Option<Arc<Opened>>>,
+}
+
+/// The database, and what cannot be called in it.
+struct Opened {
+    database: Arc<Database>,
+    denied: Denied,
 }
 
 impl DuckDb {
     /// With the library at this place; nothing is opened before the first statement.
     #[must_use]
     pub fn new(library: PathBuf, limits: Limits) -> Self {
-        Self { library, limits, database: Mutex::default() }
+        Self { library, limits, opened: Mutex::default() }
     }
 
     /// The database, opened if it is not yet.
-    fn database(&self) -> Result<Arc<Database>, SqlError> {
-        let mut slot = self.database.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(database) = &*slot {
-            return Ok(Arc::clone(database));
+    fn opened(&self) -> Result<Arc<Opened>, SqlError> {
+        let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = &*slot {
+            return Ok(Arc::clone(opened));
         }
         if !self.library.is_file() {
             return Err(SqlError::Engine(
@@ -61,9 +76,19 @@ impl DuckDb {
             ("allow_community_extensions", "false".to_owned()),
             ("lock_configuration", "true".to_owned()),
         ];
-        let database = Database::open(&self.library, &settings)
-            .map_err(|error| SqlError::Engine(format!("libduckdb cannot be used: {}", first_line(&error))))?;
-        Ok(Arc::clone(slot.insert(Arc::new(database))))
+        let open = || -> Result<Opened, String> {
+            let database = Arc::new(Database::open(&self.library, &settings)?);
+            let connection = database.connect()?;
+            for guard in denied::GUARDS {
+                connection.execute(guard)?;
+            }
+            let denied = Denied::of(&connection)?;
+            Ok(Opened { database, denied })
+        };
+        let opened = open().map_err(|error| {
+            SqlError::Engine(format!("libduckdb cannot be used: {}", first_line(&error)))
+        })?;
+        Ok(Arc::clone(slot.insert(Arc::new(opened))))
     }
 }
 
@@ -73,24 +98,46 @@ impl Engine for DuckDb {
     }
 
     fn run(&self, query: &Query<'_>) -> Result<Answer, SqlError> {
-        let database = self.database()?;
-        let connection = database.connect().map_err(SqlError::Engine)?;
+        let opened = self.opened()?;
+        let connection = Arc::new(opened.database.connect().map_err(SqlError::Engine)?);
         let deadline = Instant::now() + query.limits.time;
-        let interrupt = connection.interrupt();
-        let (done, waiting) = channel::<()>();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let mut wait = deadline.saturating_duration_since(Instant::now());
+        let (done, waiting) = channel();
+        let job = {
+            let connection = Arc::clone(&connection);
+            let (sql, tables) = (query.sql.to_owned(), query.tables.to_vec());
+            let (limits, keep) = (query.limits.clone(), query.keep);
+            move || {
+                let query = Query { sql: &sql, tables: &tables, limits: &limits, keep };
+                // Nobody listens any more after a time-out.
+                let _ = done.send(attempt(&connection, &opened.denied, &query));
+            }
+        };
+        // DuckDB plans by recursion, deeper than the stack of a thread of the runtime.
+        std::thread::Builder::new()
+            .name("duckdb".to_owned())
+            .stack_size(STACK)
+            .spawn(job)
+            .map_err(|error| SqlError::Engine(format!("no thread for the statement: {error}")))?;
+        let mut wait = deadline.saturating_duration_since(Instant::now());
+        loop {
+            match waiting.recv_timeout(wait) {
+                Ok(outcome) => return outcome.map_err(|stop| stop.explain(query, deadline)),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(SqlError::Engine(
+                        "the statement ended without a result".to_owned(),
+                    ));
+                }
+                // While it plans, DuckDB hears no interrupt: the thread ends by itself some time.
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline + GRACE => {
+                    return Err(SqlError::Timeout(query.limits.time));
+                }
                 // An interrupt between two steps of a statement is lost, so it is repeated.
-                while waiting.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                    interrupt.interrupt();
+                Err(RecvTimeoutError::Timeout) => {
+                    connection.interrupt();
                     wait = Duration::from_millis(10);
                 }
-            });
-            let outcome = attempt(&connection, query).map_err(|stop| stop.explain(query, deadline));
-            drop(done);
-            outcome
-        })
+            }
+        }
     }
 }
 
@@ -121,7 +168,9 @@ impl Stop {
             Self::Engine(message) => message,
         };
         let memory = query.limits.memory >> 20;
-        if message.starts_with("INTERRUPT") || message.contains("Interrupted!") && Instant::now() >= deadline {
+        if message.starts_with("INTERRUPT")
+            || message.contains("Interrupted!") && Instant::now() >= deadline
+        {
             return SqlError::Timeout(query.limits.time);
         }
         if message.starts_with("Out of Memory") {
@@ -137,15 +186,16 @@ impl Stop {
     }
 }
 
-fn attempt(connection: &Connection<'_>, query: &Query<'_>) -> Result<Answer, Stop> {
-    for (name, table) in query.tables {
-        load(connection, name, table)?;
-    }
+fn attempt(connection: &Connection, denied: &Denied, query: &Query<'_>) -> Result<Answer, Stop> {
     // The text as it is, so that nothing in it can end the statement around it.
     let statements = connection.statements(query.sql)?;
     let pivot = statements.count() == 2 && !has_semicolon(query.sql);
     if statements.count() > 1 && !pivot {
         return Err(SqlError::refused("only one statement can be run").into());
+    }
+    denied.check(connection, query.sql)?;
+    for (name, table) in query.tables {
+        load(connection, name, table)?;
     }
     if pivot {
         prelude(&statements.prepare(0)?)?;
@@ -174,7 +224,8 @@ fn attempt(connection: &Connection<'_>, query: &Query<'_>) -> Result<Answer, Sto
                 return Ok(out.finish());
             }
             for (texts, (_, read)) in texts.iter().zip(&columns) {
-                out.cell(|out| write(texts.get(row), *read, out))?;
+                let text = texts.get(row);
+                out.cell(text.map_or(0, str::len), |out| write(text, *read, out))?;
             }
             out.end();
         }
@@ -207,7 +258,7 @@ fn prelude(prepared: &Prepared<'_>) -> Result<(), Stop> {
 }
 
 /// A temporary table with the rows of an operation.
-fn load(connection: &Connection<'_>, name: &str, table: &Table) -> Result<(), String> {
+fn load(connection: &Connection, name: &str, table: &Table) -> Result<(), String> {
     let mut create = format!("CREATE TEMP TABLE \"{name}\"(");
     let mut types = Vec::with_capacity(table.columns().len());
     for (at, column) in table.columns().iter().enumerate() {
@@ -224,12 +275,14 @@ fn load(connection: &Connection<'_>, name: &str, table: &Table) -> Result<(), St
     }
     create.push(')');
     connection.execute(&create)?;
-    connection.append(name, &types, table.len(), |writer, row, column| match table.value(row, column) {
-        Value::Null => writer.null(),
-        Value::Text(text) | Value::Json(text) => writer.text(&text),
-        Value::Integer(number) => writer.integer(number),
-        Value::Double(number) => writer.double(number),
-        Value::Boolean(truth) => writer.boolean(truth),
+    connection.append(name, &types, table.len(), |writer, row, column| {
+        match table.value(row, column) {
+            Value::Null => writer.null(),
+            Value::Text(text) | Value::Json(text) => writer.text(&text),
+            Value::Integer(number) => writer.integer(number),
+            Value::Double(number) => writer.double(number),
+            Value::Boolean(truth) => writer.boolean(truth),
+        }
     })
 }
 
@@ -278,7 +331,10 @@ fn without_end(sql: &str) -> String {
 }
 
 fn has_semicolon(sql: &str) -> bool {
-    split(sql, Dialect::DuckDb).0.iter().any(|piece| matches!(piece, Piece::Code(text) if text.contains(';')))
+    split(sql, Dialect::DuckDb)
+        .0
+        .iter()
+        .any(|piece| matches!(piece, Piece::Code(text) if text.contains(';')))
 }
 
 fn write(text: Option<&str>, read: ReadType, out: &mut String) {
@@ -286,7 +342,11 @@ fn write(text: Option<&str>, read: ReadType, out: &mut String) {
     match read {
         ReadType::Boolean => out.push_str(text),
         // DuckDB writes `nan` and `inf` where JSON has no number.
-        ReadType::Number if text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E')) => {
+        ReadType::Number
+            if text
+                .bytes()
+                .all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E')) =>
+        {
             out.push_str(text);
         }
         ReadType::Number => out.push_str("null"),
@@ -323,11 +383,17 @@ fn with_nulls(text: &str) -> String {
             });
             end.map_or(rest.len(), |n| n + 2)
         } else {
-            rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'+')).count()
+            rest.bytes()
+                .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'+'))
+                .count()
         };
         let token = &rest[..len];
         let special = ["nan", "inf", "-inf", "infinity", "-infinity", "-nan"];
-        out.push_str(if special.iter().any(|s| token.eq_ignore_ascii_case(s)) { "null" } else { token });
+        out.push_str(if special.iter().any(|s| token.eq_ignore_ascii_case(s)) {
+            "null"
+        } else {
+            token
+        });
         rest = &rest[len..];
     }
     out.push_str(rest);

@@ -19,8 +19,9 @@ pub(super) fn known() -> Vec<String> {
     let names = || -> Result<Vec<String>> {
         let connection = Connection::open_in_memory()?;
         register(&connection)?;
-        let mut statement = connection
-            .prepare("SELECT DISTINCT name FROM pragma_function_list WHERE name GLOB '[a-z]*' ORDER BY name")?;
+        let mut statement = connection.prepare(
+            "SELECT DISTINCT name FROM pragma_function_list WHERE name GLOB '[a-z]*' ORDER BY name",
+        )?;
         let names = statement.query_map([], |row| row.get::<_, String>(0))?.collect();
         names
     };

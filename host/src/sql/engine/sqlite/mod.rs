@@ -90,7 +90,8 @@ fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
         for (name, table) in query.tables {
             records::register(connection, name, table)?;
         }
-        connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(move || started.elapsed() > time))?;
+        connection
+            .progress_handler(STEPS_BETWEEN_CHECKS, Some(move || started.elapsed() > time))?;
         guard(connection, query)
     };
     let denied = setup(&mut connection).map_err(|error| fault(&error, query))?;
@@ -113,7 +114,11 @@ fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
         }
         for (at, kind) in kinds.iter().enumerate() {
             let value = row.get_ref(at).map_err(|error| fault(&error, query))?;
-            out.cell(|text| write(value, *kind, mixed, text))?;
+            let size = match value {
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+                ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
+            };
+            out.cell(size, |text| write(value, *kind, mixed, text))?;
         }
         out.end();
     }
@@ -129,7 +134,8 @@ fn open(limits: &Limits) -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory_with_flags(flags)?;
     if HEAP.get().is_none() {
         // Holds for the process; beyond it SQLite reports that memory is out, and survives.
-        connection.query_row(&format!("PRAGMA hard_heap_limit = {}", limits.memory), [], |_| Ok(()))?;
+        connection
+            .query_row(&format!("PRAGMA hard_heap_limit = {}", limits.memory), [], |_| Ok(()))?;
         HEAP.get_or_init(|| ());
     }
     connection.execute_batch("PRAGMA temp_store = MEMORY")?;
@@ -158,7 +164,10 @@ fn open(limits: &Limits) -> rusqlite::Result<Connection> {
 }
 
 /// Lets a statement select, and nothing else. What is denied first is kept for the message.
-fn guard(connection: &mut Connection, query: &Query<'_>) -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
+fn guard(
+    connection: &mut Connection,
+    query: &Query<'_>,
+) -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
     let denied = Arc::new(Mutex::new(None));
     let reason = Arc::clone(&denied);
     let tables = query.tables.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -187,16 +196,18 @@ fn read(tables: &[String], table: &str, column: &str) -> Option<String> {
         || matches!(table, "json_each" | "json_tree");
     // Without a column it may be the name of a common table expression, too.
     let own = column.is_empty()
-        && !["sqlite_", "pragma_", "dbstat", "bytecode", "tables_used"]
-            .iter()
-            .any(|prefix| table.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix)));
+        && !["sqlite_", "pragma_", "dbstat", "bytecode", "tables_used"].iter().any(|prefix| {
+            table.get(..prefix.len()).is_some_and(|head| head.eq_ignore_ascii_case(prefix))
+        });
     (!known && !own).then(|| format!("`{table}` cannot be read; the only tables are answers of operations, written `{{{{operation}}}}`"))
 }
 
 /// One statement that returns rows and changes nothing.
 fn check(statement: &Statement<'_>) -> Result<(), SqlError> {
     if statement.column_count() == 0 || !statement.readonly() || statement.is_explain() != 0 {
-        return Err(SqlError::refused("only a statement that returns rows (SELECT, WITH, VALUES) can be run"));
+        return Err(SqlError::refused(
+            "only a statement that returns rows (SELECT, WITH, VALUES) can be run",
+        ));
     }
     if statement.parameter_count() > 0 {
         return Err(SqlError::refused(
@@ -211,8 +222,11 @@ fn kinds(statement: &Statement<'_>, query: &Query<'_>) -> Vec<Option<Kind>> {
     statement
         .columns_with_metadata()
         .map(|column| {
-            let (Some(table), Some(origin)) = (column.table_name(), column.origin_name()) else { return None };
-            let (_, table) = query.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table))?;
+            let (Some(table), Some(origin)) = (column.table_name(), column.origin_name()) else {
+                return None;
+            };
+            let (_, table) =
+                query.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table))?;
             Some(table.columns().iter().find(|column| column.name == origin)?.kind)
         })
         .collect()
@@ -220,9 +234,9 @@ fn kinds(statement: &Statement<'_>, query: &Query<'_>) -> Vec<Option<Kind>> {
 
 fn is_compound(sql: &str) -> bool {
     split(sql, Dialect::Sqlite).0.iter().any(|piece| match piece {
-        Piece::Code(text) => text
-            .split(|c: char| !c.is_alphanumeric() && c != '_')
-            .any(|word| ["union", "except", "intersect"].iter().any(|other| word.eq_ignore_ascii_case(other))),
+        Piece::Code(text) => text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
+            ["union", "except", "intersect"].iter().any(|other| word.eq_ignore_ascii_case(other))
+        }),
         _ => false,
     })
 }
@@ -233,11 +247,14 @@ fn write(value: ValueRef<'_>, kind: Option<Kind>, mixed: bool, out: &mut String)
         (ValueRef::Integer(0), Some(Kind::Boolean)) => out.push_str("false"),
         (ValueRef::Integer(1), Some(Kind::Boolean)) => out.push_str("true"),
         (ValueRef::Integer(number), _) => out.push_str(&number.to_string()),
-        (ValueRef::Real(number), _) if number.is_finite() => out.push_str(&json_text::float_text(number)),
+        (ValueRef::Real(number), _) if number.is_finite() => {
+            out.push_str(&json_text::float_text(number))
+        }
         (ValueRef::Real(_), _) => out.push_str("null"),
         (ValueRef::Text(bytes), kind) => {
             let text = String::from_utf8_lossy(bytes);
-            let json = kind == Some(Kind::Json) && !(mixed && json_text::check(&text, Specials::Refuse).is_err());
+            let json = kind == Some(Kind::Json)
+                && !(mixed && json_text::check(&text, Specials::Refuse).is_err());
             if json { out.push_str(&text) } else { json_text::quote(&text, out) }
         }
         (ValueRef::Blob(bytes), _) => json_text::quote(&blob_text(bytes), out),
@@ -271,9 +288,10 @@ fn fault(error: &Error, query: &Query<'_>) -> Fault {
             "a value takes more than {} MiB",
             query.limits.memory >> 20
         ))),
-        _ if message.starts_with("no such function") => {
-            Fault::Sql(SqlError::refused(format!("{message}; functions: {}", names(functions::known()))))
-        }
+        _ if message.starts_with("no such function") => Fault::Sql(SqlError::refused(format!(
+            "{message}; functions: {}",
+            names(functions::known())
+        ))),
         _ => Fault::Sql(SqlError::refused(explain(&message, query))),
     }
 }

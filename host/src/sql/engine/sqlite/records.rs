@@ -42,8 +42,10 @@ unsafe impl<'vtab> VTab<'vtab> for Records<'vtab> {
         _: &[&[u8]],
     ) -> Result<(Cow<'static, CStr>, Self)> {
         let table = aux.ok_or_else(|| Error::ModuleError("no table".to_owned()))?;
-        let declaration = CString::new(declaration(table)).map_err(|e| Error::ModuleError(e.to_string()))?;
-        let records = Self { base: sqlite3_vtab::default(), table: Arc::clone(table), phantom: PhantomData };
+        let declaration =
+            CString::new(declaration(table)).map_err(|e| Error::ModuleError(e.to_string()))?;
+        let records =
+            Self { base: sqlite3_vtab::default(), table: Arc::clone(table), phantom: PhantomData };
         Ok((Cow::Owned(declaration), records))
     }
 
@@ -55,7 +57,9 @@ unsafe impl<'vtab> VTab<'vtab> for Records<'vtab> {
         let candidates = info
             .constraints()
             .enumerate()
-            .filter(|(_, c)| c.is_usable() && c.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ)
+            .filter(|(_, c)| {
+                c.is_usable() && c.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ
+            })
             .filter_map(|(at, c)| Some((at, usize::try_from(c.column()).ok()?)))
             .collect::<Vec<_>>();
         for (at, column) in candidates {
