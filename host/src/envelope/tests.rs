@@ -77,7 +77,7 @@ fn a_bad_body_is_refused_in_words() {
 
 #[test]
 fn a_name_is_completed_by_the_address() {
-    let cases: &[(&str, Option<&str>, Option<&str>, Option<(&str, &str, &str)>)] = &[
+    let cases = [
         ("op", Some("w"), Some("p"), Some(("w", "p", "op"))),
         ("q.op", Some("w"), Some("p"), Some(("w", "q", "op"))),
         ("q.op", Some("w"), None, Some(("w", "q", "op"))),
@@ -93,8 +93,8 @@ fn a_name_is_completed_by_the_address() {
     ];
     for (udf, workspace, project, want) in cases {
         assert_eq!(
-            qualify(udf, *workspace, *project).ok(),
-            *want,
+            qualify(udf, workspace, project).ok(),
+            want,
             "{udf} at {workspace:?} {project:?}"
         );
     }
