@@ -18,7 +18,10 @@ struct Block {
 fn blocks() -> Vec<Block> {
     let text = std::fs::read_to_string(checkout().join("README.md")).unwrap();
     let fence = Regex::new(r"(?ms)^```([a-z]*)\n(.*?)^```$").unwrap();
-    let block = |found: regex::Captures<'_>| Block { language: found[1].to_owned(), text: found[2].to_owned() };
+    let block = |found: regex::Captures<'_>| Block {
+        language: found[1].to_owned(),
+        text: found[2].to_owned(),
+    };
     fence.captures_iter(&text).map(block).collect()
 }
 
@@ -41,7 +44,10 @@ fn the_shell_blocks_of_the_readme_answer_as_it_says() {
         let expected = blocks.get(at + 1).filter(|next| next.language == "json");
         wanted.push((block.text.clone(), expected.map(|next| parse(&next.text))));
     }
-    assert!(wanted.iter().filter(|(_, expected)| expected.is_some()).count() >= 4, "the README shows real output");
+    assert!(
+        wanted.iter().filter(|(_, expected)| expected.is_some()).count() >= 4,
+        "the README shows real output"
+    );
     // The commands run where a clone would be, over the operations of this one and a folder of their own.
     let built = built();
     let binary = built.host.to_str().unwrap();
@@ -59,11 +65,18 @@ fn the_shell_blocks_of_the_readme_answer_as_it_says() {
     let answers: Vec<&str> = stdout.split(MARK).collect();
     for ((command, expected), answer) in wanted.iter().zip(answers) {
         if let Some(expected) = expected {
-            let compared = Scope::new(root.clone()).compare(&with_placeholders(expected), &parse(answer.trim()), "$");
+            let compared = Scope::new(root.clone()).compare(
+                &with_placeholders(expected),
+                &parse(answer.trim()),
+                "$",
+            );
             assert_eq!(compared, Ok(()), "{command}\n{answer}");
         }
     }
-    assert!(root.join("udfs/shop/price/src/lib.rs").exists(), "`new` wrote the folder beside the reader");
+    assert!(
+        root.join("udfs/shop/price/src/lib.rs").exists(),
+        "`new` wrote the folder beside the reader"
+    );
 }
 
 /// Ids and times differ from one reader to the next.
@@ -76,7 +89,9 @@ fn with_placeholders(value: &Value) -> Value {
             Value::from(time.replace_all(&text, "<iso-ms>").into_owned())
         }
         Value::Array(items) => items.iter().map(with_placeholders).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, it)| (key.clone(), with_placeholders(it))).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, it)| (key.clone(), with_placeholders(it))).collect()
+        }
         other => other.clone(),
     }
 }
