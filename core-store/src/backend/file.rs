@@ -222,6 +222,10 @@ impl Backend for FileBackend {
         Ok(Some(list))
     }
 
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        Ok(found(fs::symlink_metadata(path))?.is_some_and(|meta| meta.is_symlink()))
+    }
+
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         let mut real =
             if path.is_absolute() { PathBuf::from("/") } else { std::env::current_dir()? };

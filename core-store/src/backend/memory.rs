@@ -368,6 +368,10 @@ impl Backend for MemoryBackend {
         Ok(Some(live.iter().map(entry).collect()))
     }
 
+    fn is_link(&self, _path: &Path) -> io::Result<bool> {
+        Ok(false)
+    }
+
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         Ok(Path::new("/").join(parts(path).iter().collect::<PathBuf>()))
     }

@@ -101,6 +101,9 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// The entries of a directory in order of name; `None` when there is no directory.
     fn list(&self, dir: &Path) -> io::Result<Option<Vec<Entry>>>;
 
+    /// Whether a symbolic link stands at `path` itself; `false` when there is nothing.
+    fn is_link(&self, path: &Path) -> io::Result<bool>;
+
     /// The path without symbolic links, `.` and `..`; parts that do not exist are taken as they
     /// stand (the app-store contract §10).
     fn real_path(&self, path: &Path) -> io::Result<PathBuf>;
