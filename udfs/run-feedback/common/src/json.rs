@@ -16,9 +16,25 @@ pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     Ok(Exact { text, at: 0 }.value())
 }
 
+/// Whether a number has one. Texts do not count: every other id has a digit before an `e`.
 fn has_exponent(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    (1..bytes.len()).any(|at| matches!(bytes[at], b'e' | b'E') && bytes[at - 1].is_ascii_digit())
+    let mut bytes = text.bytes();
+    let mut before = 0;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => {
+                while let Some(inside) = bytes.next().filter(|inside| *inside != b'"') {
+                    if inside == b'\\' {
+                        bytes.next();
+                    }
+                }
+            }
+            b'e' | b'E' if u8::is_ascii_digit(&before) => return true,
+            _ => {}
+        }
+        before = byte;
+    }
+    false
 }
 
 /// Reads a text that is known to be one JSON document, so that every step has only one way to go.
@@ -121,6 +137,19 @@ mod tests {
             assert_eq!(read(text).unwrap().to_string(), text);
             let nested = format!(r#"{{"a":[{text},{{"b":{text}}}],"c":{text}}}"#);
             assert_eq!(read(&nested).unwrap().to_string(), nested);
+        }
+    }
+
+    #[test]
+    fn texts_have_no_exponent() {
+        for (text, want) in [
+            (r#"{"id":"0e0","q":"\\\"1e5","n":12.5}"#, false),
+            (r#"{"0e0":true}"#, false),
+            (r#"["a\\",1e5]"#, true),
+            ("[1.5E-3]", true),
+            ("[true,false]", false),
+        ] {
+            assert_eq!(has_exponent(text), want, "{text}");
         }
     }
 
