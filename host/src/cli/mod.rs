@@ -15,6 +15,7 @@ mod operation;
 mod options;
 mod output;
 mod progress;
+mod run_feedback;
 mod serve;
 mod sql;
 mod visible;
@@ -57,6 +58,7 @@ enum Command {
     New(new::New),
     Build(build::Build),
     Doctor(doctor::Doctor),
+    RunFeedback(run_feedback::RunFeedback),
 }
 
 /// Serve operations over HTTP.
@@ -110,6 +112,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::New(new) => new.run(&config),
         Command::Build(build) => build.run(config),
         Command::Doctor(doctor) => doctor.run(config),
+        Command::RunFeedback(run_feedback) => run_feedback.run(config),
     }
 }
 
