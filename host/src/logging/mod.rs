@@ -8,7 +8,7 @@ mod capture;
 mod repeats;
 mod sink;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -87,8 +87,9 @@ where
     M: Fn() -> W + Send + Sync + 'static,
     W: io::Write + 'static,
 {
+    // Without colours, also on a terminal: asking for them panics unless the crate is built with them.
     let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(io::stderr().is_terminal())
+        .with_ansi(false)
         .with_writer(writer)
         .with_filter(repeats);
     let subscriber = tracing_subscriber::registry().with(filter).with(lines);
