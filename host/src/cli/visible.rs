@@ -37,14 +37,16 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = String> {
 
 /// A text as one line of at most `limit` characters; what was cut off leaves a `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
-    let shown = line(text.trim());
-    match shown.char_indices().nth(limit) {
-        None => shown.into_owned(),
-        Some(_) => {
-            let kept: String = shown.chars().take(limit.saturating_sub(1)).collect();
-            format!("{}…", kept.trim_end())
-        }
+    cut_end(&line(text.trim()), limit)
+}
+
+/// The same for a text that is shown as it stands.
+pub(super) fn cut_end(shown: &str, limit: usize) -> String {
+    if shown.chars().nth(limit).is_none() {
+        return shown.to_owned();
     }
+    let kept: String = shown.chars().take(limit.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
 }
 
 /// JSON with the same meaning in which such characters are escapes. They can only stand inside strings.

@@ -4,8 +4,10 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use terminal_size::terminal_size;
 use tokio::runtime::Runtime;
 
+use super::super::visible;
 use super::desk::Desk;
 use super::door::Door;
 use super::source::Open;
@@ -73,6 +75,10 @@ impl Screen {
             (format!("{:?} {:?}", open.rows, open.notes), text)
         } else {
             let text = render::list(open, now);
+            let text = match terminal_size().filter(|_| self.terminal) {
+                Some((width, height)) => fit(&text, width.0.into(), height.0.into()),
+                None => text,
+            };
             let key = if self.terminal {
                 text.clone()
             } else {
@@ -95,5 +101,35 @@ impl Screen {
         };
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    }
+}
+
+/// As much of it as a window shows: redrawing what has scrolled out of it would leave pieces behind.
+fn fit(text: &str, width: usize, height: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    // The line below the text is where the cursor stands.
+    let room = height.saturating_sub(1).max(1);
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    let mut fitted: Vec<String> =
+        lines.iter().take(shown).map(|line| visible::cut_end(line, width.max(1))).collect();
+    if shown < lines.len() {
+        fitted
+            .push(visible::cut_end(&format!("… {} more lines", lines.len() - shown), width.max(1)));
+    }
+    fitted.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_never_overfilled() {
+        let text = "one\n\nthree is long\nfour";
+        assert_eq!(fit(text, 80, 24), text);
+        assert_eq!(fit(text, 80, 5), text);
+        assert_eq!(fit(text, 8, 5), "one\n\nthree i…\nfour");
+        assert_eq!(fit(text, 80, 4), "one\n\n… 2 more lines");
+        assert_eq!(fit(text, 80, 0), "… 4 more lines");
     }
 }
