@@ -1,7 +1,9 @@
 //! [`Exit`]: how a command ended, as a number for scripts.
 
+use std::error::Error;
 use std::process::ExitCode;
 
+use super::visible;
 use crate::error::HostError;
 
 /// Shown under every `--help`.
@@ -80,8 +82,41 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// The error and what caused it, for standard error. A message may quote what others wrote, so it is shown with
+    /// marks in place of what steers a terminal.
+    #[must_use]
+    pub fn report(error: &HostError) -> String {
+        let mut text = format!("udf-host: {error}");
+        if let Some(detail) = error.detail() {
+            text.push_str(&format!(": {detail}"));
+        }
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text.push_str(&format!("\n  because {error}"));
+            cause = error.source();
+        }
+        visible::lines(&text).collect::<Vec<_>>().join("\n")
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_steers_no_terminal() {
+        let message = "the reply \u{1b}[2J is\nnot JSON".to_owned();
+        let error = HostError::Internal { message, detail: "\u{202e}x".to_owned() };
+        assert_eq!(
+            Exit::report(&error),
+            "udf-host: internal error: the reply ␛[2J is\nnot JSON: <U+202E>x"
+        );
     }
 }
