@@ -213,7 +213,12 @@ fn resolve<'a>(
                 names(signature.params.iter().map(String::as_str).chain(["app_dir"]))
             )));
         }
-        args.insert(arg.key.to_owned(), params::argument(scope.params, &arg.value)?);
+        let value = params::argument(scope.params, &arg.value)?;
+        // Every operation takes it, but the text of a statement does not choose which folder the host reads; the
+        // request does, by its overrides.
+        if arg.key != "app_dir" {
+            args.insert(arg.key.to_owned(), value);
+        }
     }
     for (key, value) in scope.overrides {
         if declares(key) {
