@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::error::HostError;
+use crate::plugins::build::Target;
 use crate::sql::{EngineName, Limits};
 
 /// How safe an acknowledged write is; `core-store` documents both.
@@ -173,7 +174,12 @@ impl Settings {
 impl Config {
     /// Takes each value from the first of `sources` (strongest first) that has it.
     #[must_use]
-    pub fn resolve(sources: &[Settings], home: Option<&Path>, xdg_cache: Option<&Path>) -> Self {
+    pub fn resolve(
+        sources: &[Settings],
+        home: Option<&Path>,
+        xdg_cache: Option<&Path>,
+        target: Option<&Path>,
+    ) -> Self {
         fn first<T>(sources: &[Settings], pick: impl Fn(&Settings) -> Option<T>) -> Option<T> {
             sources.iter().find_map(pick)
         }
@@ -181,7 +187,7 @@ impl Config {
         let udfs = sources.iter().flat_map(|source| source.udfs.clone()).collect();
         let plugins = sources.iter().flat_map(|source| source.plugins.clone()).collect();
         let cache_dir = first(sources, |s| s.cache_dir.clone())
-            .unwrap_or_else(|| default_cache(home, xdg_cache));
+            .unwrap_or_else(|| default_cache(home, xdg_cache, target));
         Self {
             udfs,
             plugins,
@@ -222,7 +228,15 @@ impl Config {
             Some(folder) => Settings::from_file(&folder.join("udf-host/config.toml"))?,
             None => Settings::default(),
         };
-        Ok(Self::resolve(&[flags, env, file], home.as_deref(), var("XDG_CACHE_HOME").as_deref()))
+        let xdg_cache = var("XDG_CACHE_HOME");
+        let target = std::env::current_exe().ok().and_then(|exe| Target::around(&exe));
+        let target = target.map(|target| target.own_folder());
+        Ok(Self::resolve(
+            &[flags, env, file],
+            home.as_deref(),
+            xdg_cache.as_deref(),
+            target.as_deref(),
+        ))
     }
 }
 
@@ -234,12 +248,15 @@ pub(crate) fn sql_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-fn default_cache(home: Option<&Path>, xdg_cache: Option<&Path>) -> PathBuf {
-    match (xdg_cache, home) {
+/// A host that runs where cargo built it keeps its copies there as well, in `target`: they go with a `cargo clean`, and
+/// a `HOME` that is not the user's own (a sandbox, a state folder under test) gets no files of ours.
+fn default_cache(home: Option<&Path>, xdg_cache: Option<&Path>, target: Option<&Path>) -> PathBuf {
+    match (xdg_cache, target.map(|target| target.join("cache")), home) {
         // The XDG rule: a relative value is invalid and to be ignored.
-        (Some(cache), _) if cache.is_absolute() => cache.join("udf-host"),
-        (_, Some(home)) => home.join(".cache/udf-host"),
-        (_, None) => {
+        (Some(cache), _, _) if cache.is_absolute() => cache.join("udf-host"),
+        (_, Some(cache), _) => cache,
+        (_, None, Some(home)) => home.join(".cache/udf-host"),
+        (_, None, None) => {
             // No home at all: a folder per user, checked to be ours before it is trusted (`artifact.rs`).
             std::env::temp_dir().join(format!("udf-host-{}", rustix::process::getuid().as_raw()))
         }
@@ -273,7 +290,7 @@ mod tests {
         .unwrap();
         let file: Settings =
             toml::from_str("in-flight = 3\ntimeout-ms = 9\ndurability = \"os\"").unwrap();
-        let config = Config::resolve(&[flags, env, file], Some(Path::new("/h")), None);
+        let config = Config::resolve(&[flags, env, file], Some(Path::new("/h")), None, None);
         assert_eq!(config.port, 7);
         assert_eq!(config.udfs, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!(config.timeout, Duration::from_millis(1500));
@@ -304,10 +321,25 @@ mod tests {
     }
 
     #[test]
+    fn a_host_in_a_target_folder_keeps_its_copies_there() {
+        let cache = |xdg: Option<&str>| {
+            Config::resolve(
+                &[],
+                Some(Path::new("/h")),
+                xdg.map(Path::new),
+                Some(Path::new("/t/udf-host")),
+            )
+            .cache_dir
+        };
+        assert_eq!(cache(None), Path::new("/t/udf-host/cache"));
+        assert_eq!(cache(Some("/c")), Path::new("/c/udf-host"), "what is asked for wins");
+    }
+
+    #[test]
     fn a_relative_cache_home_is_ignored() {
-        let config = Config::resolve(&[], Some(Path::new("/h")), Some(Path::new("rel")));
+        let config = Config::resolve(&[], Some(Path::new("/h")), Some(Path::new("rel")), None);
         assert_eq!(config.cache_dir, Path::new("/h/.cache/udf-host"));
-        let config = Config::resolve(&[], None, Some(Path::new("/c")));
+        let config = Config::resolve(&[], None, Some(Path::new("/c")), Some(Path::new("/t")));
         assert_eq!(config.cache_dir, Path::new("/c/udf-host"));
     }
 }

@@ -16,7 +16,7 @@ const PORT: u16 = 4567;
 
 /// A router over a host without any operation, and the token that it takes.
 fn empty_router(port: u16) -> (Router, String) {
-    let mut config = Config::resolve(&[], None, None);
+    let mut config = Config::resolve(&[], None, None, None);
     config.only = true;
     config.no_build = true;
     // Never opened: there is nothing to load.
