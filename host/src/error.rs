@@ -220,7 +220,9 @@ impl HostError {
 fn remote(origin: &str, status: Option<u16>, message: &str) -> String {
     match status {
         None => format!("cannot reach the host at {origin}: {message}"),
-        Some(401) => format!("the host at {origin} does not know this token: take the one of its first line"),
+        Some(401) => {
+            format!("the host at {origin} does not know this token: take the one of its first line")
+        }
         Some(status) => format!("{message} (said the host at {origin}, with status {status})"),
     }
 }

@@ -88,10 +88,8 @@ where
     W: io::Write + 'static,
 {
     // Without colours, also on a terminal: asking for them panics unless the crate is built with them.
-    let lines = tracing_subscriber::fmt::layer()
-        .with_ansi(false)
-        .with_writer(writer)
-        .with_filter(repeats);
+    let lines =
+        tracing_subscriber::fmt::layer().with_ansi(false).with_writer(writer).with_filter(repeats);
     let subscriber = tracing_subscriber::registry().with(filter).with(lines);
     // Only a test that starts two hosts in one process comes here twice; the first log serves both.
     let _second = tracing::subscriber::set_global_default(subscriber);

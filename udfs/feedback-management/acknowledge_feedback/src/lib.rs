@@ -11,7 +11,8 @@ fn acknowledge_feedback(
     #[arg(default)]
     key: &str,
 ) -> Result<Reply, UdfError> {
-    let reply = |already: bool| Reply::json(Object::new().set("ok", true).set("alreadyAcked", already));
+    let reply =
+        |already: bool| Reply::json(Object::new().set("ok", true).set("alreadyAcked", already));
     if key.is_empty() {
         return Ok(reply(false));
     }
