@@ -106,10 +106,10 @@ impl Widget {
             .flat_map(Planned::runners)
             .collect::<Vec<_>>();
         while let Some(id) = open.pop() {
-            if !runners.contains_key(&id) {
+            if let Entry::Vacant(unseen) = runners.entry(id) {
                 let planned = plan(&self.runners[id].sql, &self.runners[id].scope);
                 open.extend(planned.iter().flat_map(Planned::runners));
-                runners.insert(id, planned);
+                unseen.insert(planned);
             }
         }
         // A query whose runner cannot run has that error: nothing is called for it. A runner can only

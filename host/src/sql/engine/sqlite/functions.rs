@@ -22,8 +22,7 @@ pub(super) fn known() -> Vec<String> {
         let mut statement = connection.prepare(
             "SELECT DISTINCT name FROM pragma_function_list WHERE name GLOB '[a-z]*' ORDER BY name",
         )?;
-        let names = statement.query_map([], |row| row.get::<_, String>(0))?.collect();
-        names
+        statement.query_map([], |row| row.get::<_, String>(0))?.collect()
     };
     names().unwrap_or_default().into_iter().filter(|name| !is_denied(name)).collect()
 }

@@ -105,7 +105,7 @@ fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
     let kinds = kinds(&statement, query);
     let names = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     // The arms of a compound may mix: there a cell is JSON only if it can be.
-    let mixed = kinds.iter().any(|kind| *kind == Some(Kind::Json)) && is_compound(query.sql);
+    let mixed = kinds.contains(&Some(Kind::Json)) && is_compound(query.sql);
     let mut out = Rows::new(&names, query.limits, query.keep);
     let mut rows = statement.query([]).map_err(|error| fault(&error, query))?;
     while let Some(row) = rows.next().map_err(|error| fault(&error, query))? {
