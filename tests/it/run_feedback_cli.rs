@@ -153,11 +153,8 @@ fn refusals_are_numbers_to_a_script() {
         assert_eq!((ran.exit, ran.stdout.as_str()), (exit, ""), "{words:?}: {}", ran.stderr);
         assert!(ran.stderr.contains(&format!("\"code\": \"{code}\"")), "{words:?}: {}", ran.stderr);
     }
-    std::fs::write(
-        folder.path().join(".fractary/plugins/faber/runs").join(RUN).join("state.json"),
-        "{oops",
-    )
-    .unwrap();
+    let runs = folder.path().join(".fractary/plugins/faber/runs");
+    crate::support::fixture::write(&runs.join(RUN).join("state.json"), b"{oops");
     let low = run(folder.path(), &["emit-event", "--run-id", RUN, "--type", "checkpoint"]);
     let whole = ask(&folder, &[]);
     assert_eq!((low.exit, whole.exit), (2, 7), "{}{}", low.stderr, whole.stderr);

@@ -31,8 +31,10 @@ fn sql_cases_on_sqlite() {
 
 #[test]
 fn sql_cases_on_duckdb() {
-    let Some(library) = crate::support::duckdb::library() else { return };
-    let tally = run_group_with("duckdb", Some(&library));
+    if !crate::support::duckdb::installed() {
+        return;
+    }
+    let tally = run_group("duckdb");
     tally.assert_law();
     let (good, all) = (tally.good("duckdb"), tally.all("duckdb"));
     assert!(good * 100 >= all * 95, "only {good} of {all} duckdb cases passed:\n{tally}");
@@ -75,10 +77,6 @@ impl std::fmt::Display for Tally {
 }
 
 fn run_group(engine: &str) -> Tally {
-    run_group_with(engine, None)
-}
-
-fn run_group_with(engine: &str, library: Option<&Path>) -> Tally {
     let folder = case_folder("SQL_CASES_DIR", "sql");
     let hosts: Mutex<BTreeMap<String, Served>> = Mutex::new(BTreeMap::new());
     let mut tally = Tally::default();
@@ -88,7 +86,7 @@ fn run_group_with(engine: &str, library: Option<&Path>) -> Tally {
             let mut hosts = hosts.lock().unwrap();
             let served = hosts
                 .entry(Value::Object(files.clone()).to_string())
-                .or_insert_with(|| serve(&files, engine, library));
+                .or_insert_with(|| serve(&files, engine));
             let outcome = run_case(served, &case);
             let hostile = case["hostile"] == true;
             let group = if hostile { "hostile" } else { case["dialect"].as_str().unwrap() };
@@ -116,18 +114,15 @@ fn initial_files(folder: &Path, case: &Value) -> Map<String, Value> {
     }
 }
 
-fn serve(files: &Map<String, Value>, engine: &str, library: Option<&Path>) -> Served {
+fn serve(files: &Map<String, Value>, engine: &str) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     lay_out(&root, files, Some(""));
-    let mut options = HostOptions::new()
+    let options = HostOptions::new()
         .env("OPENFUSED_APP_DIR_STATE", &root)
         .env("UDF_HOST_SQL_ENGINE", engine)
         .arg("--sql-timeout")
         .arg("2");
-    if let Some(library) = library {
-        options = options.env("DUCKDB_LIB_DIR", library);
-    }
     let host = HostProcess::start(&options);
     Served { before: store_files(&root), root, host, _folder: folder }
 }
