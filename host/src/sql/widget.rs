@@ -1,5 +1,6 @@
 //! [`Widget`]: all queries of a widget's configuration, planned and run together (the SQL contract §6).
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

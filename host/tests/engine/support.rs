@@ -45,7 +45,7 @@ impl Udfs {
     }
 
     pub(crate) fn config(&self) -> Config {
-        let mut config = Config::resolve(&[], Some(self.home.path()), None);
+        let mut config = Config::resolve(&[], Some(self.home.path()), None, None);
         config.udfs = vec![self.root()];
         config.only = true;
         config.app_dir = Some(self.app_dir());
