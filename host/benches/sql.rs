@@ -3,6 +3,8 @@
 //! `cargo bench -p host --bench sql`. The operation answers from memory, so that only SQL is measured; "first" is a
 //! statement after a change, when the table is laid out anew, "again" one after another statement.
 
+#![expect(clippy::print_stdout, reason = "a bench reports on stdout")]
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
