@@ -115,12 +115,14 @@ fn a_plugin_of_the_first_interface_loads_and_answers() {
 
 #[test]
 fn it_loads_in_a_host_whose_boundary_has_grown() {
+    // Built before, not meanwhile: both copies have their `sdk` at one place of one target folder.
+    let plugin = &*PLUGIN;
     let debug = build("grown", "loader", |abi| {
         let last = "pub cancelled: extern \"C\" fn(HostHandle) -> bool,\n";
         assert_eq!(abi.matches(last).count(), 1);
         abi.replace(last, &format!("{last}    pub later: extern \"C\" fn(HostHandle) -> u64,\n"))
     });
-    let output = Command::new(debug.join("loader")).arg(&*PLUGIN).output().unwrap();
+    let output = Command::new(debug.join("loader")).arg(plugin).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "asked for 1\n");

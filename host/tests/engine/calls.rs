@@ -196,8 +196,12 @@ fn a_call_that_takes_too_long_is_answered_in_time_and_counted_until_it_ends() {
     assert!(error.to_string().contains("300 ms"), "{error}");
     let waited = began.elapsed();
     assert!(waited >= Duration::from_millis(300), "{waited:?}");
-    // The runtime's end waited for the thread: by now the call has returned and is no longer stuck.
-    assert_eq!(entry.stats.counts().stuck, 0);
+    // The runtime's end waited for the thread, so this call is no longer stuck; those of other tests end soon.
+    let end = Instant::now() + Duration::from_secs(20);
+    while entry.stats.counts().stuck > 0 {
+        assert!(Instant::now() < end, "a call is still counted as stuck");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     assert!(entry.view().lane_note.unwrap().contains("run inline"));
 }
 
