@@ -244,17 +244,19 @@ impl Dispatcher {
         (self.in_place.fetch_add(1, Ordering::Relaxed) < self.in_place_limit).then_some(slot)
     }
 
+    /// When the answer is due. A caller with a deadline of its own may have spent most of it waiting for the build;
+    /// what the operation may take counts from now, then.
     fn deadline(&self, entry: &Entry, call: &Call, began: Instant) -> Instant {
-        let own = began + entry.settings.timeout.unwrap_or(self.timeout);
-        call.deadline.map_or(own, |deadline| deadline.min(own))
+        let own = entry.settings.timeout.unwrap_or(self.timeout);
+        call.deadline.map_or(began + own, |deadline| deadline.min(Instant::now() + own))
     }
 
-    /// How long a call waits for an operation that may not even have been found yet.
+    /// How long a call waits for an operation that is being built, or has not even been found yet.
     fn build_deadline(&self, call: &Call, began: Instant) -> Instant {
-        match self.catalog.entry(&call.address) {
-            Some(entry) => self.deadline(&entry, call, began),
-            None => call.deadline.unwrap_or(began + self.timeout),
-        }
+        call.deadline.unwrap_or_else(|| {
+            let entry = self.catalog.entry(&call.address);
+            began + entry.and_then(|entry| entry.settings.timeout).unwrap_or(self.timeout)
+        })
     }
 }
 
