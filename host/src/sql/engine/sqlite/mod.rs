@@ -1,6 +1,6 @@
 //! The sqlite engine: an in-memory database per statement, with nothing in it.
 //!
-//! Tables are virtual ones over the records ([`records`]), so that no row is copied before it is read.
+//! Tables are virtual ones over the records (`records`), so that no row is copied before it is read.
 //! What a statement may do is decided by SQLite's own authorizer, limits and settings. Which result
 //! columns hold JSON or booleans is told by the column they originate from, through subqueries and
 //! common table expressions.
