@@ -21,14 +21,14 @@ const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/first
 
 /// Copies the fixture, lets `change` edit its boundary file, and builds one package of it.
 fn build(copy: &str, package: &str, change: impl FnOnce(String) -> String) -> PathBuf {
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first_interface");
-    let root = tmp.join(copy);
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("first_interface").join(copy);
     copy_tree(Path::new(FIXTURE), &root);
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
     put(&root.join("Cargo.lock"), &fs::read_to_string(lock).unwrap());
     let abi = root.join("sdk/src/abi.rs");
     put(&abi, &change(fs::read_to_string(&abi).unwrap()));
-    let target = tmp.join("target");
+    // One for each copy: cargo tells packages apart by their place in the workspace, which is the same in both.
+    let target = root.join("target");
     let output = Command::new(env!("CARGO"))
         .args(["build", "--offline", "--quiet", "--package", package, "--target-dir"])
         .arg(&target)
@@ -115,14 +115,12 @@ fn a_plugin_of_the_first_interface_loads_and_answers() {
 
 #[test]
 fn it_loads_in_a_host_whose_boundary_has_grown() {
-    // Built before, not meanwhile: both copies have their `sdk` at one place of one target folder.
-    let plugin = &*PLUGIN;
     let debug = build("grown", "loader", |abi| {
         let last = "pub cancelled: extern \"C\" fn(HostHandle) -> bool,\n";
         assert_eq!(abi.matches(last).count(), 1);
         abi.replace(last, &format!("{last}    pub later: extern \"C\" fn(HostHandle) -> u64,\n"))
     });
-    let output = Command::new(debug.join("loader")).arg(plugin).output().unwrap();
+    let output = Command::new(debug.join("loader")).arg(&*PLUGIN).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "asked for 1\n");

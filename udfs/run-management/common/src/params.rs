@@ -17,7 +17,7 @@ pub fn array(label: &str, list: &str) -> Result<Vec<JsonText>, UdfError> {
 /// The runs of a JSON array; empty text = none.
 ///
 /// # Errors
-/// As [`array`], and a member that is no object.
+/// As [`array()`], and a member that is no object.
 pub fn runs(list: &str) -> Result<Vec<JsonText>, UdfError> {
     let runs = array("runs", list)?;
     match runs.iter().find(|run| !run.json().is_object()) {
