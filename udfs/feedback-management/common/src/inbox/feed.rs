@@ -90,9 +90,9 @@ impl<'a> Feed<'a> {
     }
 
     /// Newest first; rows of one instant keep the order in which they were added.
-    pub(super) fn into_items(mut self) -> Vec<Object> {
+    pub(super) fn into_items(mut self) -> Vec<Item> {
         self.items.sort_by(|a, b| b.stamp.cmp(&a.stamp));
-        self.items.into_iter().map(|item| item.object).collect()
+        self.items
     }
 
     fn shows(&self, record: &Record) -> bool {

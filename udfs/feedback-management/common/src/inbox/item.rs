@@ -1,9 +1,16 @@
 use sdk::prelude::*;
 
-/// One row of the feed and what it is ordered by.
+/// One row of the feed and what it is ordered by. The row is written as text at once: feeds are long,
+/// and most of a row is copied from records that are text already.
 pub(super) struct Item {
     pub(super) stamp: String,
-    pub(super) object: Object,
+    json: String,
+}
+
+impl ToJson for Item {
+    fn write_json(&self, out: &mut String) {
+        out.push_str(&self.json);
+    }
 }
 
 /// What differs between the kinds of rows; the rest is null. Every value is JSON text.
@@ -92,25 +99,35 @@ impl Cells<'_> {
         let created_at = self.created_at.as_ref().map(JsonText::json);
         let stamp = created_at.and_then(|at| at.as_str()).unwrap_or_default().into_owned();
         let of_task = |field| self.task.and_then(|task| task.get(field));
-        let object = Object::new()
-            .set("id", &self.id)
-            .set("project", self.project)
-            .set("type", self.kind)
-            .set("taskId", self.task_id)
-            .set("agentSlug", self.agent)
-            .set("body", &self.body)
-            .set_null("details")
-            .set_null("diffPaths")
-            .set("widget", self.widget)
-            .set("workProductId", self.work_product)
-            .set("createdAt", &self.created_at)
-            .set_null("resolvedAt")
-            .set_null("response")
-            .set("taskTitle", of_task("title"))
-            .set("taskNumber", of_task("number"))
-            .set("sourceCardId", self.card.and_then(|card| card.get("id")))
-            .set("card", self.card);
-        Item { stamp, object }
+        let null = None::<bool>;
+        let columns: [(&str, &dyn ToJson); 17] = [
+            ("id", &self.id),
+            ("project", &self.project),
+            ("type", &self.kind),
+            ("taskId", &self.task_id),
+            ("agentSlug", &self.agent),
+            ("body", &self.body),
+            ("details", &null),
+            ("diffPaths", &null),
+            ("widget", &self.widget),
+            ("workProductId", &self.work_product),
+            ("createdAt", &self.created_at),
+            ("resolvedAt", &null),
+            ("response", &null),
+            ("taskTitle", &of_task("title")),
+            ("taskNumber", &of_task("number")),
+            ("sourceCardId", &self.card.and_then(|card| card.get("id"))),
+            ("card", &self.card),
+        ];
+        let mut json = String::with_capacity(512 + self.card.map_or(0, |card| card.text().len()));
+        for (at, (column, value)) in columns.into_iter().enumerate() {
+            json.push_str(if at == 0 { "{" } else { "," });
+            column.write_json(&mut json);
+            json.push(':');
+            value.write_json(&mut json);
+        }
+        json.push('}');
+        Item { stamp, json }
     }
 }
 
