@@ -3,11 +3,13 @@
 //! - [`plugins`] gets operations from folders to something callable; [`Catalog`] lists them, with their states.
 //! - [`dispatch`] is the one door to them: [`Dispatcher`] finds, runs, times and records a [`Call`].
 //! - `lane` is where a call runs; `host_api` is what a plugin may ask during it.
+//! - [`agent`] drives tasks turn by turn, by workflows and a model provider, and enters at dispatch like everybody else.
 //! - [`sql`] runs statements over operations, and the queries of widgets.
 //! - [`Config`] is what the host was told; [`HostError`] is every way things fail.
 //!
 //! Invariant: one bad folder or artifact never stops the host, nor the operations beside it.
 
+pub mod agent;
 mod cli;
 pub mod config;
 pub mod dispatch;

@@ -1,0 +1,43 @@
+//! The agent loop: tasks that go on by themselves, turn by turn, with code deciding what code can decide
+//! (workflow-engine contract §10 and §11).
+//!
+//! - [`AgentLoop`] makes, wakes, turns and restores tasks; `task_turn` decides a turn, `act` carries it out.
+//! - [`decide`] asks the model once; [`SubAgentRunner`] runs a sub-agent of an [`AgentType`] to its end.
+//! - [`provider`] is who answers; [`Operations`] is what can be done: actions are operations.
+//! - [`WorkflowClient`] asks a workflow, which is an operation too; [`Human`] is the one channel to people.
+//! - [`Tasks`] is the durable side: task documents, events, inboxes, owners.
+//!
+//! Invariant: what is carried out was saved before as about to be, and is never carried out twice.
+
+mod act;
+mod agent_loop;
+mod agent_type;
+mod decide;
+mod hooks;
+mod human;
+mod operations;
+mod prompt;
+pub mod provider;
+mod stream;
+mod sub_agent;
+mod task_file;
+mod task_turn;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod workflow;
+
+pub use agent_loop::{AgentError, AgentLoop, Clock, Limits, NewTask, Standing, Turned};
+pub use agent_type::{AgentType, BoundAction, BoundCall, Place};
+pub use decide::{Ask, Session, Undecided, decide};
+pub use hooks::{Hooks, Listener};
+pub use human::{Answer, Human};
+pub use operations::{CallError, HostOperations, Operations, Tool, WorkflowPlace};
+pub use provider::{Provider, ProviderError};
+pub use stream::{Event, Stream, Summary};
+pub use sub_agent::{SubAgentRunner, SubOutcome, SubStatus};
+pub use task_file::{Ending, Parked, Status, Taken, TaskFile, Why};
+pub use tasks::{OpenTask, Tasks, TasksError};
+pub use tools::Tools;
+pub use workflow::{Description, WorkflowClient};

@@ -1,0 +1,120 @@
+//! [`Provider`]: whoever answers a prompt. Two adapters speak to services, one reads replies from a file.
+//!
+//! What a service answers to one request is an [`ProviderError::Unavailable`] at worst: the [`Breaker`] in front of
+//! it counts those in a row and turns into an error that nobody retries (workflow-engine contract §11).
+
+mod anthropic;
+mod breaker;
+mod choice;
+mod http;
+mod openai;
+mod scripted;
+#[cfg(test)]
+pub(super) mod testing;
+
+use serde::{Deserialize, Serialize};
+
+pub use anthropic::Anthropic;
+pub use breaker::Breaker;
+pub use choice::{Choice, Kind, Secret};
+pub use http::{HttpClient, Retry};
+pub use openai::OpenAi;
+pub use scripted::Scripted;
+
+/// Who said something in a conversation with the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The loop.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a conversation with the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who said it.
+    pub role: Role,
+    /// What was said.
+    pub text: String,
+}
+
+impl Message {
+    /// What the loop says.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self { role: Role::User, text: text.into() }
+    }
+
+    /// What the model said.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self { role: Role::Assistant, text: text.into() }
+    }
+}
+
+/// One request to the model.
+#[derive(Debug, Clone, Copy)]
+pub struct Chat<'a> {
+    /// The system prompt.
+    pub system: &'a str,
+    /// The conversation; the last message is the loop's.
+    pub messages: &'a [Message],
+}
+
+/// Why there is no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// It could not be reached or was overloaded, also after waiting and asking again.
+    #[error("the model provider is unavailable: {message}")]
+    Unavailable {
+        /// What it said last.
+        message: String,
+    },
+    /// It understood and refuses: a wrong key, an unknown model, a request it does not take. Asking again does not
+    /// help.
+    #[error("the model provider refuses: {message}")]
+    Refused {
+        /// What it said.
+        message: String,
+    },
+    /// It failed several times in a row and is not asked for a while.
+    #[error("the model provider failed {failures} times in a row, the last time: {last}")]
+    Broken {
+        /// How many times.
+        failures: u32,
+        /// The last failure.
+        last: String,
+    },
+}
+
+impl ProviderError {
+    /// Whether no attempt of the same phase can help: the task parks, a sub-agent ends with the outage marker.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        match self {
+            Self::Unavailable { .. } => false,
+            Self::Refused { .. } | Self::Broken { .. } => true,
+        }
+    }
+}
+
+/// Whoever answers a prompt. One request, one reply; sessions are the loop's.
+pub trait Provider: Send + Sync {
+    /// The reply to the last message.
+    ///
+    /// # Errors
+    /// One of [`ProviderError`].
+    fn complete(&self, chat: &Chat<'_>) -> Result<String, ProviderError>;
+
+    /// How many replies were taken, for a provider whose replies are numbered: kept with the task, so that a restart
+    /// goes on where the task was.
+    fn position(&self) -> Option<usize> {
+        None
+    }
+
+    /// Goes on behind the `position`-th reply. Nothing for a provider without numbers.
+    fn seek(&self, position: usize) {
+        let _ = position;
+    }
+}

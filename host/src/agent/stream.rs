@@ -1,0 +1,187 @@
+//! [`Stream`]: what happened in a task, as the model reads it. Durable, append-only; old events give way to a summary.
+
+use core_store::{Log, StoreError};
+use serde::{Deserialize, Serialize};
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Milliseconds since 1970.
+    #[serde(default)]
+    pub ts: u64,
+    /// `reasoning`, `action_start`, `action_end`, `user_message`, `dropped`, `error`, `interrupted`, `parked`.
+    pub kind: String,
+    /// The action, if it is about one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub action: String,
+    /// What happened.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// Where the summary ends. Kept with the task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Summary {
+    /// Events that are summarised.
+    pub upto: usize,
+    /// What of them is still told.
+    pub text: String,
+}
+
+/// Tail events beyond which old ones are summarised, and how many stay.
+const LONG: usize = 160;
+const KEPT: usize = 40;
+/// Characters of one event in a summary, and of a whole summary.
+const BRIEF: usize = 120;
+const SUMMARY: usize = 6000;
+
+/// The events of a task.
+#[derive(Debug)]
+pub struct Stream {
+    log: Option<Log>,
+    events: Vec<Event>,
+    summary: Summary,
+}
+
+impl Stream {
+    /// Opens the stream of a task.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn open(log: Log, summary: Summary) -> Result<Self, StoreError> {
+        let lines = log.read()?;
+        let events: Vec<Event> =
+            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let upto = summary.upto.min(events.len());
+        Ok(Self { log: Some(log), events, summary: Summary { upto, ..summary } })
+    }
+
+    /// A stream that no restart needs: a sub-agent's.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self { log: None, events: Vec::new(), summary: Summary::default() }
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// It could not be written; it is not in the stream then.
+    pub fn append(&mut self, event: Event) -> Result<(), StoreError> {
+        if let Some(log) = &self.log {
+            let line = serde_json::to_string(&event).expect("an event is plain data");
+            log.append(&line)?;
+        }
+        self.events.push(event);
+        Ok(())
+    }
+
+    /// All events, summarised ones included.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// How many events follow the summary.
+    #[must_use]
+    pub fn tail(&self) -> usize {
+        self.events.len() - self.summary.upto
+    }
+
+    /// The summary, to be kept with the task.
+    #[must_use]
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// The events from this position of the tail on, one line each, behind the summary if `from` is 0.
+    #[must_use]
+    pub fn text(&self, from: usize) -> String {
+        let mut text = String::new();
+        if from == 0 && !self.summary.text.is_empty() {
+            text.push_str(&self.summary.text);
+        }
+        for event in self.events.iter().skip(self.summary.upto + from) {
+            text.push_str("- ");
+            text.push_str(&line(event, usize::MAX));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Whether old events are to be summarised.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.tail() > LONG
+    }
+
+    /// Summarises all but the newest events; sessions that saw them have lost their place.
+    pub fn summarise(&mut self) {
+        let end = self.events.len().saturating_sub(KEPT).max(self.summary.upto);
+        let mut text = String::from("Earlier, in short:\n");
+        for event in &self.events[..end] {
+            text.push_str("- ");
+            text.push_str(&line(event, BRIEF));
+            text.push('\n');
+        }
+        let extra = text.chars().count().saturating_sub(SUMMARY);
+        if extra > 0 {
+            // The newest of what is old is worth most.
+            let cut = text.char_indices().nth(extra).map_or(0, |(at, _)| at);
+            let cut = text[cut..].find('\n').map_or(cut, |line| cut + line + 1);
+            text = format!("Earlier, in short:\n…\n{}", &text[cut..]);
+        }
+        self.summary = Summary { upto: end, text };
+    }
+}
+
+fn line(event: &Event, most: usize) -> String {
+    let mut line = format!("[{}", event.kind);
+    if !event.action.is_empty() {
+        line.push(' ');
+        line.push_str(&event.action);
+    }
+    line.push_str("] ");
+    line.extend(event.text.chars().take(most));
+    line.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(number: usize) -> Event {
+        Event { ts: 1, kind: "note".into(), action: String::new(), text: format!("event {number}") }
+    }
+
+    #[test]
+    fn a_stream_survives_and_its_summary_stays_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = core_store::Store::open(core_store::StoreOptions {
+            durability: core_store::Durability::Os,
+        });
+        let open = |summary| {
+            Stream::open(store.app(folder.path()).log("agent/tasks/t", "events").unwrap(), summary)
+                .unwrap()
+        };
+        let mut stream = open(Summary::default());
+        for number in 0..=LONG {
+            stream.append(event(number)).unwrap();
+        }
+        assert!(stream.is_long());
+        stream.summarise();
+        assert_eq!(stream.tail(), KEPT);
+        assert!(!stream.is_long());
+        assert!(stream.text(0).starts_with("Earlier, in short:\n- [note] event 0\n"));
+        assert_eq!(stream.text(KEPT - 1), format!("- [note] event {LONG}\n"));
+        stream.append(event(999)).unwrap();
+        let again = open(stream.summary().clone());
+        assert_eq!((again.tail(), again.text(KEPT)), (KEPT + 1, "- [note] event 999\n".to_owned()));
+
+        for number in 0..1000 {
+            stream.append(Event { text: "x".repeat(number), ..event(number) }).unwrap();
+        }
+        stream.summarise();
+        assert!(stream.summary().text.chars().count() <= SUMMARY + 40);
+    }
+}

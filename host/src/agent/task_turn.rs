@@ -1,0 +1,173 @@
+//! [`TaskTurn`]: decides one turn of a task (workflow-engine contract §11). It carries nothing out: the loop does.
+
+use sdk::workflow::bounds::{Availability, Batch, candidates, task_batch};
+use sdk::workflow::decision::{Decision, Driver};
+use sdk::workflow::{Route, Step, texts};
+use serde_json::Value;
+
+use super::decide::{Ask, Undecided, decide};
+use super::operations::{CallError, Operations, WorkflowPlace};
+use super::prompt::{self, TaskPrompt};
+use super::provider::Provider;
+use super::tasks::OpenTask;
+use super::tools::{SUB_TASK_END, Tools};
+use super::workflow::{Chosen, Description, WorkflowClient};
+use crate::plugins::Address;
+
+/// Decision phases of one turn, each of several attempts.
+const PHASES: u32 = 3;
+
+/// What a turn decided.
+#[derive(Debug)]
+pub(super) struct Decided {
+    /// What is to be carried out, in order.
+    pub(super) batch: Batch,
+    /// Whether code decided it; only then outcomes are recorded.
+    pub(super) by_code: bool,
+    /// Where the subject's outcomes go.
+    pub(super) route: Option<Route>,
+    /// The workflow, if the task has one.
+    pub(super) workflow: Option<(WorkflowPlace, Description)>,
+    /// Whether the workflow found a subject.
+    pub(super) has_subject: bool,
+}
+
+/// Why a turn decided nothing.
+#[derive(Debug)]
+pub(super) enum TurnError {
+    /// The provider fails for good.
+    Provider(String),
+    /// The workflow of the task is not there.
+    NoWorkflow(String),
+    /// The workflow could not answer, or no decision came of the model.
+    Failed(String),
+}
+
+/// One turn of a task.
+pub(super) struct TaskTurn<'a> {
+    pub(super) operations: &'a dyn Operations,
+    pub(super) provider: &'a dyn Provider,
+    pub(super) task: &'a mut OpenTask,
+}
+
+impl TaskTurn<'_> {
+    /// Consults the workflow, and the model if the workflow leaves it something.
+    pub(super) fn decide(mut self) -> Result<Decided, TurnError> {
+        let id = self.task.file.workflow_id.clone();
+        if id.is_empty() {
+            let batch = self.ask(None, None)?;
+            return Ok(Decided {
+                batch,
+                by_code: false,
+                route: None,
+                workflow: None,
+                has_subject: false,
+            });
+        }
+        let place = self
+            .operations
+            .workflow(&id)
+            .ok_or_else(|| TurnError::NoWorkflow(texts::unknown_workflow(&id)))?;
+        let failed = |error: CallError| TurnError::Failed(error.to_string());
+        let client = WorkflowClient::new(self.operations, &place);
+        let description = client.describe().map_err(failed)?;
+        let message = self.task.file.message.as_ref().map(|taken| taken.text.clone());
+        let chosen =
+            client.step(&self.task.file.to_workflow(), message.as_deref()).map_err(failed)?;
+        let Chosen { step, route, has_subject, .. } = chosen;
+        let mut by_code = None;
+        if let Some(decisions) = step.as_ref().and_then(Step::decisions) {
+            let batch = task_batch(decisions, None, |name| self.exists(name));
+            // Nothing of it can run: the model has the turn (contract §2).
+            if batch.chosen.iter().any(|chosen| chosen.error.is_none()) {
+                by_code = Some(batch);
+            }
+        }
+        let (batch, by_code) = match by_code {
+            Some(batch) => (batch, true),
+            None => {
+                let step = step.filter(|step| matches!(step, Step::Llm { .. }));
+                (self.ask(step.as_ref(), Some((&client, &description)))?, false)
+            }
+        };
+        Ok(Decided { batch, by_code, route, workflow: Some((place, description)), has_subject })
+    }
+
+    /// Whether an action that code chose can run: any operation that is there, and what is built in.
+    fn exists(&self, name: &str) -> Availability {
+        let is_there = match Address::parse(name) {
+            Some(address) => self.operations.tool(&address).is_some(),
+            None => name.is_empty() || Tools::is_built_in(name),
+        };
+        if is_there && name != SUB_TASK_END { Availability::Ready } else { Availability::Unknown }
+    }
+
+    fn ask(
+        &mut self,
+        step: Option<&Step>,
+        workflow: Option<(&WorkflowClient<'_>, &Description)>,
+    ) -> Result<Batch, TurnError> {
+        let tools = Tools::of_task(self.operations);
+        let (directive, allowed) = match step {
+            Some(Step::Llm { prompt, allowed_actions, .. }) => {
+                (Some(prompt.as_str()), allowed_actions.as_deref())
+            }
+            _ => (None, None),
+        };
+        let names: Vec<&str> = tools.names().collect();
+        let Some(offered) = candidates(allowed, &names) else {
+            return Err(TurnError::Failed(
+                "the step allows only actions that this host does not have".to_owned(),
+            ));
+        };
+        let bound = allowed.map(|_| offered.as_slice());
+        let mut phase = 1;
+        let decisions = loop {
+            match self.decide_once(&tools, bound, directive, workflow) {
+                Ok(decisions) => break decisions,
+                Err(Undecided::Fatal(error)) => return Err(TurnError::Provider(error.to_string())),
+                // Replies that cannot be read get more phases; a provider that is away does not.
+                Err(Undecided::Exhausted { by_provider: false, .. }) if phase < PHASES => {
+                    phase += 1
+                }
+                Err(error) => return Err(TurnError::Failed(error.to_string())),
+            }
+        };
+        Ok(task_batch(decisions, step, |name| tools.availability(name)))
+    }
+
+    fn decide_once(
+        &mut self,
+        tools: &Tools,
+        bound: Option<&[&str]>,
+        directive: Option<&str>,
+        workflow: Option<(&WorkflowClient<'_>, &Description)>,
+    ) -> Result<Vec<Decision>, Undecided> {
+        let OpenTask { file, session, stream, .. } = &mut *self.task;
+        let task: Value = file.to_workflow();
+        let actions = tools.text(bound);
+        let system =
+            workflow.map_or(prompt::SYSTEM, |(_, description)| description.system_prompt.as_str());
+        let full = || {
+            let state = workflow.map(|(client, _)| client.task_state(&task));
+            TaskPrompt {
+                query: &file.query,
+                task_state: &state.and_then(Result::ok).unwrap_or_default(),
+                events: &stream.text(0),
+                actions: &actions,
+                directive,
+                form: workflow.and_then(|(_, d)| d.select_action_prompt.as_deref()),
+            }
+            .full()
+        };
+        let ask = Ask {
+            system,
+            driver: Driver::Task,
+            tail: stream.tail(),
+            full: &full,
+            delta: &|from| prompt::delta(&stream.text(from), bound.map(|_| actions.as_str())),
+            directive,
+        };
+        decide(self.provider, session, &ask)
+    }
+}

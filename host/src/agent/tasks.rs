@@ -1,0 +1,343 @@
+//! [`Tasks`]: the durable side of the loop. Task documents, event streams, inboxes and owners below `agent/` of the
+//! state folder.
+//!
+//! A task is driven by one process at a time, which holds its folder's lock. Messages come in beside that, under a lock
+//! of their own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use core_store::{Folder, FolderGuard, Store, StoreError};
+
+use super::decide::Session;
+use super::stream::Stream;
+use super::task_file::{Owners, TaskFile};
+
+/// Why the durable side could not do something.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TasksError {
+    /// No task of this id is known to the loop.
+    #[error("no agent task `{0}`")]
+    Unknown(String),
+    /// The id cannot name a folder.
+    #[error("`{0}` cannot be the id of an agent task: letters, digits, `_`, `-` and `.` only")]
+    BadId(String),
+    /// Another process drives it.
+    #[error("task `{0}` is driven by another process")]
+    Busy(String),
+    /// A document is not what it should be. Nothing is written over it.
+    #[error("agent/{place} is corrupt ({reason}); inspect or restore it")]
+    Corrupt {
+        /// Path below `agent/`.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The store refuses.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+const DOCUMENT: &str = "task.json";
+const SESSION: &str = "session.json";
+const DRIVER: &str = ".driver.lock";
+const LOCK: &str = ".lock";
+/// Whoever holds one of the small locks needs milliseconds.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Tasks of one state folder. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    store: Store,
+    app_dir: PathBuf,
+}
+
+/// A task whose driver this is.
+#[derive(Debug)]
+pub struct OpenTask {
+    /// Its document.
+    pub file: TaskFile,
+    /// Its conversation with the model.
+    pub session: Session,
+    /// What happened.
+    pub stream: Stream,
+    saved: TaskFile,
+    saved_session: Session,
+    guard: FolderGuard,
+}
+
+impl OpenTask {
+    /// Makes document and conversation durable, what of them changed.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn save(&mut self) -> Result<(), TasksError> {
+        self.file.summary = self.stream.summary().clone();
+        // The conversation first: its place in the stream is never ahead of what the document knows.
+        if self.session != self.saved_session {
+            let text = serde_json::to_string(&self.session).expect("a session is plain data");
+            self.guard.replace(SESSION, &text)?;
+            self.saved_session = self.session.clone();
+        }
+        if self.file != self.saved {
+            let text = serde_json::to_string_pretty(&self.file).expect("a document is plain data");
+            self.guard.replace(DOCUMENT, &text)?;
+            self.saved = self.file.clone();
+        }
+        Ok(())
+    }
+}
+
+impl Tasks {
+    /// Those below `agent/` of a state folder.
+    #[must_use]
+    pub fn new(store: Store, app_dir: PathBuf) -> Self {
+        Self { store, app_dir }
+    }
+
+    fn folder(&self, path: &str, lock: &str) -> Result<Folder, StoreError> {
+        self.store.folder(&self.app_dir, &format!("agent/{path}"), lock)
+    }
+
+    fn task_folder(&self, id: &str) -> Result<Folder, TasksError> {
+        Ok(self.folder(&format!("tasks/{}", checked(id)?), DRIVER)?)
+    }
+
+    fn inbox(&self, id: &str) -> Result<Folder, TasksError> {
+        Ok(self.folder(&format!("inbox/{}", checked(id)?), LOCK)?)
+    }
+
+    /// A new task; false if there is one of this id.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn create(&self, file: &TaskFile) -> Result<bool, TasksError> {
+        let text = serde_json::to_string_pretty(file).expect("a document is plain data");
+        Ok(self.task_folder(&file.id)?.create(|draft| draft.file(DOCUMENT, &text))?)
+    }
+
+    /// The document of a task, as it is; `None` if there is none.
+    ///
+    /// # Errors
+    /// It is corrupt, or the store refuses.
+    pub fn read(&self, id: &str) -> Result<Option<TaskFile>, TasksError> {
+        let Some(text) = self.task_folder(id)?.read(DOCUMENT)? else { return Ok(None) };
+        parse(&text, || format!("tasks/{id}/{DOCUMENT}")).map(Some)
+    }
+
+    /// Takes a task in order to drive it.
+    ///
+    /// # Errors
+    /// It is unknown, corrupt, or driven by another.
+    pub fn open(&self, id: &str) -> Result<OpenTask, TasksError> {
+        let folder = self.task_folder(id)?;
+        if !folder.exists()? {
+            return Err(TasksError::Unknown(id.to_owned()));
+        }
+        let guard = match folder.lock(Duration::ZERO) {
+            Ok(guard) => guard,
+            Err(StoreError::LockTimeout { .. }) => return Err(TasksError::Busy(id.to_owned())),
+            Err(error) => return Err(error.into()),
+        };
+        let file = self.read(id)?.ok_or_else(|| TasksError::Unknown(id.to_owned()))?;
+        // A conversation that cannot be read is begun anew.
+        let session: Session = guard
+            .read(SESSION)?
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        let log = self.store.app(&self.app_dir).log(&format!("agent/tasks/{id}"), "events");
+        let log = log.ok_or_else(|| TasksError::BadId(id.to_owned()))?;
+        let stream = Stream::open(log, file.summary.clone())?;
+        Ok(OpenTask {
+            saved: file.clone(),
+            saved_session: session.clone(),
+            file,
+            session,
+            stream,
+            guard,
+        })
+    }
+
+    /// Ids of all tasks.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn ids(&self) -> Result<Vec<String>, TasksError> {
+        let entries = self.folder("tasks", LOCK)?.list("")?;
+        Ok(entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
+    }
+
+    /// Puts a message into the inbox of a task; it is durable when this returns. Needs no driver.
+    ///
+    /// # Errors
+    /// The task is unknown, or the store refuses.
+    pub fn post(&self, id: &str, text: &str) -> Result<String, TasksError> {
+        if self.read(id)?.is_none() {
+            return Err(TasksError::Unknown(id.to_owned()));
+        }
+        let inbox = self.inbox(id)?;
+        if !inbox.exists()? {
+            inbox.create(|_| Ok(()))?;
+        }
+        let guard = inbox.lock(WAIT)?;
+        // Numbers are not used again: a served message may still be listed in the task's document.
+        let last = guard.read(".last")?.and_then(|text| text.trim().parse::<u64>().ok());
+        let listed = guard.list("")?.iter().filter_map(|entry| number(&entry.name)).max();
+        let next = last.max(listed).unwrap_or(0) + 1;
+        guard.replace(".last", &next.to_string())?;
+        let name = format!("{next:08}.txt");
+        guard.create_new(&name, text)?;
+        Ok(name)
+    }
+
+    /// The oldest message that is not among `served`: its name and text.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn oldest(
+        &self,
+        id: &str,
+        served: &[String],
+    ) -> Result<Option<(String, String)>, TasksError> {
+        let inbox = self.inbox(id)?;
+        for entry in inbox.list("")? {
+            if number(&entry.name).is_none() || served.contains(&entry.name) {
+                continue;
+            }
+            if let Some(text) = inbox.read(&entry.name)? {
+                return Ok(Some((entry.name, text)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes a message that was served.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn remove(&self, id: &str, name: &str) -> Result<(), TasksError> {
+        let inbox = self.inbox(id)?;
+        if inbox.exists()? {
+            inbox.lock(WAIT)?.remove(name)?;
+        }
+        Ok(())
+    }
+
+    /// Owners of a workflow's subjects.
+    ///
+    /// # Errors
+    /// The document is corrupt, or the store refuses.
+    pub fn owners(&self, workflow_id: &str) -> Result<Owners, TasksError> {
+        let name = format!("{}.json", checked(workflow_id)?);
+        match self.folder("owners", LOCK)?.read(&name)? {
+            None => Ok(Owners::new()),
+            Some(text) => parse(&text, || format!("owners/{name}")),
+        }
+    }
+
+    /// Makes a task the owner of a subject; gives the one before, if that is another task.
+    ///
+    /// # Errors
+    /// As [`Tasks::owners`].
+    pub fn bind(
+        &self,
+        workflow_id: &str,
+        subject: &str,
+        task: &str,
+    ) -> Result<Option<String>, TasksError> {
+        let name = format!("{}.json", checked(workflow_id)?);
+        let folder = self.folder("owners", LOCK)?;
+        if !folder.exists()? {
+            folder.create(|_| Ok(()))?;
+        }
+        let guard = folder.lock(WAIT)?;
+        let mut owners = self.owners(workflow_id)?;
+        let before = owners.insert(subject.to_owned(), task.to_owned());
+        if before.as_deref() != Some(task) {
+            let text = serde_json::to_string_pretty(&owners).expect("owners are plain data");
+            guard.replace(&name, &text)?;
+        }
+        Ok(before.filter(|before| before != task))
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(
+    text: &str,
+    place: impl Fn() -> String,
+) -> Result<T, TasksError> {
+    serde_json::from_str(text)
+        .map_err(|error| TasksError::Corrupt { place: place(), reason: error.to_string() })
+}
+
+fn number(name: &str) -> Option<u64> {
+    name.strip_suffix(".txt")?.parse().ok()
+}
+
+fn checked(id: &str) -> Result<&str, TasksError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if id.is_empty() || id.starts_with('.') || id.len() > 200 || !id.chars().all(plain) {
+        return Err(TasksError::BadId(id.to_owned()));
+    }
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use core_store::{Durability, StoreOptions};
+
+    use super::*;
+
+    fn tasks(folder: &std::path::Path) -> Tasks {
+        Tasks::new(Store::open(StoreOptions { durability: Durability::Os }), folder.to_owned())
+    }
+
+    fn file(id: &str) -> TaskFile {
+        TaskFile { id: id.into(), query: "q".into(), ..TaskFile::default() }
+    }
+
+    #[test]
+    fn a_task_has_one_driver_and_takes_messages_all_the_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        assert!(tasks.create(&file("t")).unwrap());
+        assert!(!tasks.create(&file("t")).unwrap());
+        let mut open = tasks.open("t").unwrap();
+        assert!(matches!(tasks.open("t"), Err(TasksError::Busy(_))));
+        for text in ["one", "two"] {
+            tasks.post("t", text).unwrap();
+        }
+        let (name, text) = tasks.oldest("t", &[]).unwrap().unwrap();
+        assert_eq!(text, "one");
+        let second = tasks.oldest("t", std::slice::from_ref(&name)).unwrap().unwrap();
+        assert_eq!(second.1, "two");
+        open.file.turns = 3;
+        open.session.seen = Some(2);
+        open.save().unwrap();
+        drop(open);
+        for name in [&name, &second.0] {
+            tasks.remove("t", name).unwrap();
+        }
+        assert_eq!(tasks.post("t", "three").unwrap(), "00000003.txt", "a name is used once");
+        let open = tasks.open("t").unwrap();
+        assert_eq!((open.file.turns, open.session.seen), (3, Some(2)));
+        assert_eq!(tasks.ids().unwrap(), ["t"]);
+    }
+
+    #[test]
+    fn owners_change_hands_and_corrupt_ones_judge_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        assert_eq!(tasks.bind("w", "s", "t1").unwrap(), None);
+        assert_eq!(tasks.bind("w", "s", "t1").unwrap(), None);
+        assert_eq!(tasks.bind("w", "s", "t2").unwrap().as_deref(), Some("t1"));
+        assert_eq!(tasks.owners("w").unwrap()["s"], "t2");
+        #[expect(clippy::disallowed_methods, reason = "a test breaks a file")]
+        std::fs::write(folder.path().join("agent/owners/w.json"), "{").unwrap();
+        assert!(matches!(tasks.owners("w"), Err(TasksError::Corrupt { .. })));
+        assert!(tasks.bind("w", "s", "t3").is_err(), "nothing is written over it");
+        assert!(matches!(tasks.read("../x"), Err(TasksError::BadId(_))));
+        assert!(matches!(tasks.open("gone"), Err(TasksError::Unknown(_))));
+        assert!(matches!(tasks.post("gone", "x"), Err(TasksError::Unknown(_))));
+    }
+}

@@ -1,0 +1,5 @@
+//! The loop as a whole, over real folders, with a harness domain and a scripted model.
+
+mod edges;
+mod flows;
+mod harness;
