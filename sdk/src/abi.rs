@@ -3,9 +3,9 @@
 //! A plugin is one [`Plugin`] struct; what it may ask for is one [`HostApi`] struct. Both carry plain
 //! bytes whose layout is in [`crate::wire`], so that the same calls can go over a pipe unchanged.
 //!
-//! How this file may change: a field is added after the last one, a [`Method`] takes the next free
-//! number. Nothing is reordered, retyped or renumbered, and nothing above `last_prefix_field` is
-//! added to. A change that cannot be made that way raises [`INTERFACE_VERSION`].
+//! How this file may change: a [`Method`] takes the next free number. That is how the boundary grows,
+//! and older plugins keep loading. Any change of a struct, a field after the last one included, makes
+//! `abi_stable` refuse plugins built before it: it raises [`INTERFACE_VERSION`].
 //! `sdk/tests/fixtures/first_interface/` keeps the first version of this file; a test builds a plugin
 //! from it and loads it against the present one.
 
