@@ -1,6 +1,8 @@
 //! Black-box tests: the real binary, real plugins, real sockets. One module per promise.
 
 #[cfg(test)]
+mod artifacts;
+#[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod crash;

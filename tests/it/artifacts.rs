@@ -1,0 +1,75 @@
+//! Prebuilt files of every kind of fault: each is refused with a reason, the sound one beside them answers.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::build::built;
+use crate::support::fixture::write;
+use crate::support::host_process::{HostOptions, HostProcess};
+
+/// A built plugin, as cargo left it.
+fn sound() -> Vec<u8> {
+    let target = built().host.parent().unwrap();
+    fs::read(target.join("libudf_feedback_management_get_card.so")).unwrap()
+}
+
+/// A library that is no plugin, made by the C compiler that every Rust machine has.
+fn ordinary(folder: &Path) -> Vec<u8> {
+    let (source, library) = (folder.join("plain.c"), folder.join("plain.so"));
+    write(&source, b"int answer(void) { return 42; }\n");
+    let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    assert!(made.expect("cc runs").success());
+    fs::read(library).unwrap()
+}
+
+fn place(root: &Path, project: &str, op: &str) -> PathBuf {
+    let folder = root.join(project).join(op);
+    write(&folder.join("spec.md"), format!("# {op}\n").as_bytes());
+    folder.join("lib.so")
+}
+
+#[test]
+fn files_that_are_no_sound_plugin_are_refused_each_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("plugins");
+    let sound = sound();
+    let mut foreign = sound.clone();
+    // The machine of the ELF header: AArch64 here, or x86-64 there.
+    foreign[18] = if foreign[18] == 0x3e { 0xb7 } else { 0x3e };
+    for (op, bytes) in [
+        ("truncated", sound[..sound.len() / 2].to_vec()),
+        ("header_only", sound[..400].to_vec()),
+        ("empty", Vec::new()),
+        ("text", b"not a library\n".to_vec()),
+        ("foreign", foreign),
+        ("ordinary", ordinary(folder.path())),
+        ("renamed", sound.clone()),
+    ] {
+        write(&place(&root, "faulty", op), &bytes);
+    }
+    fs::create_dir(place(&root, "faulty", "folder")).unwrap();
+    symlink("/nowhere/at/all.so", place(&root, "faulty", "dangling")).unwrap();
+    write(&place(&root, "feedback-management", "get_card"), &sound);
+    write(&root.join("feedback-management/project.toml"), b"workspace = \"_core\"\n");
+
+    let options = HostOptions::new().udfs(None).arg("--only").arg("--no-build").arg("--plugins").arg(&root);
+    let mut host = HostProcess::start(&options.arg("--app-dir").arg(folder.path().join("store")));
+    assert_eq!(
+        host.data("feedback-management", "get_card", &json!({"id": "none"})),
+        json!({"ok": false, "error": "not found"})
+    );
+    for op in
+        ["truncated", "header_only", "empty", "text", "foreign", "ordinary", "renamed", "folder", "dangling"]
+    {
+        let (status, envelope) = host.exec("default", "faulty", op, &json!({}));
+        let message = envelope["error"].as_str().unwrap_or_default();
+        assert!(status >= 400 && envelope["data"] == Value::Null, "{op}: {status} {envelope}");
+        assert!(message.contains(op), "{op} is refused without its name: {message}");
+        assert!(!message.contains(folder.path().to_str().unwrap()), "{op} tells a path: {message}");
+    }
+    assert_eq!(host.ended(), None);
+}
