@@ -21,7 +21,8 @@ fn sound() -> Vec<u8> {
 fn ordinary(folder: &Path) -> Vec<u8> {
     let (source, library) = (folder.join("plain.c"), folder.join("plain.so"));
     write(&source, b"int answer(void) { return 42; }\n");
-    let made = Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    let made =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
     assert!(made.expect("cc runs").success());
     fs::read(library).unwrap()
 }
@@ -56,15 +57,24 @@ fn files_that_are_no_sound_plugin_are_refused_each_with_its_reason() {
     write(&place(&root, "feedback-management", "get_card"), &sound);
     write(&root.join("feedback-management/project.toml"), b"workspace = \"_core\"\n");
 
-    let options = HostOptions::new().udfs(None).arg("--only").arg("--no-build").arg("--plugins").arg(&root);
+    let options =
+        HostOptions::new().udfs(None).arg("--only").arg("--no-build").arg("--plugins").arg(&root);
     let mut host = HostProcess::start(&options.arg("--app-dir").arg(folder.path().join("store")));
     assert_eq!(
         host.data("feedback-management", "get_card", &json!({"id": "none"})),
         json!({"ok": false, "error": "not found"})
     );
-    for op in
-        ["truncated", "header_only", "empty", "text", "foreign", "ordinary", "renamed", "folder", "dangling"]
-    {
+    for op in [
+        "truncated",
+        "header_only",
+        "empty",
+        "text",
+        "foreign",
+        "ordinary",
+        "renamed",
+        "folder",
+        "dangling",
+    ] {
         let (status, envelope) = host.exec("default", "faulty", op, &json!({}));
         let message = envelope["error"].as_str().unwrap_or_default();
         assert!(status >= 400 && envelope["data"] == Value::Null, "{op}: {status} {envelope}");
