@@ -434,7 +434,16 @@ impl AgentLoop {
         let subject = client.subject(&task.file.to_workflow()).map_err(|error| text(&error))?;
         let Some((subject, _)) = subject else { return Ok(()) };
         let workflow_id = task.file.workflow_id.clone();
-        self.tasks.bind(&workflow_id, &subject, &task.file.id).map_err(|error| text(&error))?;
+        let owners = self.tasks.owners(&workflow_id).map_err(|error| text(&error))?;
+        match owners.get(&subject) {
+            Some(owner) if *owner == task.file.id => {}
+            Some(owner) => return Err(format!("`{subject}` belongs to task {owner}")),
+            None => {
+                self.tasks
+                    .bind(&workflow_id, &subject, &task.file.id)
+                    .map_err(|error| text(&error))?;
+            }
+        }
         task.file.subject = subject;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! [`Operations`]: what an agent sees of the operations. In the host it is the dispatcher, in tests whatever they need.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -125,19 +125,19 @@ impl Operations for HostOperations {
             return Some(place(entry));
         }
         workflows()
-            .find(|entry| aliases(entry).get(id) == Some(&entry.address.op.to_string()))
+            .find(|entry| aliases(&entry.folder).get(id) == Some(&entry.address.op.to_string()))
             .map(place)
     }
 }
 
 /// `[aliases]` of the project an operation lies in: old id to name.
-fn aliases(entry: &crate::plugins::Entry) -> BTreeMap<String, String> {
+fn aliases(operation: &Path) -> BTreeMap<String, String> {
     #[derive(serde::Deserialize, Default)]
     #[serde(default)]
     struct Manifest {
         aliases: BTreeMap<String, String>,
     }
-    let file = entry.folder.parent().map(|project| project.join("project.toml"));
+    let file = operation.parent().map(|project| project.join("project.toml"));
     let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     // A broken manifest is named by discovery.
     toml::from_str::<Manifest>(&text).unwrap_or_default().aliases
@@ -148,6 +148,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_old_id_leads_to_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(aliases(&folder.path().join("essay")).is_empty());
+        #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+        std::fs::write(folder.path().join("project.toml"), "[aliases]\nletter = \"essay\"\n")
+            .unwrap();
+        assert_eq!(aliases(&folder.path().join("essay"))["letter"], "essay");
+    }
 
     #[test]
     fn parameters_become_texts() {

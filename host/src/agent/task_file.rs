@@ -116,8 +116,8 @@ impl Why {
     #[must_use]
     pub fn ends_by_timer(self) -> bool {
         match self {
-            Self::User | Self::Limit => false,
-            Self::Timer | Self::Provider | Self::Errors | Self::NoWorkflow => true,
+            Self::User | Self::Limit | Self::NoWorkflow => false,
+            Self::Timer | Self::Provider | Self::Errors => true,
         }
     }
 }

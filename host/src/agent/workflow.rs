@@ -23,8 +23,6 @@ pub struct Description {
 /// What a workflow chose for a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
-    /// The stage that answered; empty without a subject.
-    pub stage: String,
     /// The step; `None` leaves the turn to the model.
     pub step: Option<Step>,
     /// Where the outcomes of the agents it spawns go.
@@ -117,12 +115,7 @@ impl<'a> WorkflowClient<'a> {
         let route = answer.get("route").and_then(|route| {
             Some(Route { workflow: text(route, "workflow")?, state_dir: text(route, "state_dir")? })
         });
-        Ok(Chosen {
-            stage: text(&answer, "stage").unwrap_or_default(),
-            step,
-            route,
-            has_subject: answer.get("subject") == Some(&Value::Bool(true)),
-        })
+        Ok(Chosen { step, route, has_subject: answer.get("subject") == Some(&Value::Bool(true)) })
     }
 
     /// Calls a recorder for a state directory.

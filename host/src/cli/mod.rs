@@ -3,6 +3,7 @@
 //! A command is a struct of its arguments with a `run`; to add one, write its file and one arm of [`Command`].
 //! Options of the host stand before or after the command; what they say goes into one [`Config`].
 
+mod agent;
 mod build;
 mod describe;
 mod doctor;
@@ -59,6 +60,7 @@ enum Command {
     Build(build::Build),
     Doctor(doctor::Doctor),
     RunFeedback(run_feedback::RunFeedback),
+    Agent(agent::Agent),
 }
 
 /// Serve operations over HTTP.
@@ -113,6 +115,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::Build(build) => build.run(config),
         Command::Doctor(doctor) => doctor.run(config),
         Command::RunFeedback(run_feedback) => run_feedback.run(config),
+        Command::Agent(agent) => agent.run(config),
     }
 }
 

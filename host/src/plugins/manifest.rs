@@ -64,6 +64,17 @@ impl ProjectManifest {
                         manifest.ops.insert(op, settings);
                     }
                 }
+                // Read by the agent loop, where an old id of a workflow leads to its name.
+                "aliases" => {
+                    let texts = value
+                        .as_table()
+                        .is_some_and(|table| table.values().all(toml::Value::is_str));
+                    if !texts {
+                        return Err(
+                            "`aliases` must be a table of names: `old = \"name\"`".to_owned()
+                        );
+                    }
+                }
                 _ => manifest.unknown.push(key),
             }
         }

@@ -209,6 +209,7 @@ fn a_missing_workflow_parks_visibly_and_goes_on_when_it_is_back() {
     world.installed.store(false, Ordering::Relaxed);
     for _ in 0..3 {
         assert_eq!(parked(world.turn(&task)).why, Why::NoWorkflow);
+        world.wait(20_000);
     }
     assert_eq!(world.comments.lock().unwrap().len(), 1);
     world.installed.store(true, Ordering::Relaxed);
