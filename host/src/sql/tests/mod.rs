@@ -1,4 +1,6 @@
 //! The handed cases over operations that answer from the fixtures.
 
 mod cases;
+mod engines;
 pub(in crate::sql) mod fixture;
+mod widgets;

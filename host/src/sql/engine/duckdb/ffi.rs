@@ -114,7 +114,7 @@ functions! {
     vector_get_data(Pointer) -> Pointer;
     vector_get_validity(Pointer) -> *mut u64;
     vector_ensure_validity_writable(Pointer);
-    vector_assign_string_element_len(Pointer, Idx, *const c_char, Idx);
+    unsafe_vector_assign_string_element_len(Pointer, Idx, *const c_char, Idx);
     appender_create_ext(Pointer, Text, Text, Text, *mut Pointer) -> i32;
     append_data_chunk(Pointer, Pointer) -> i32;
     appender_close(Pointer) -> i32;
@@ -443,9 +443,9 @@ impl<'c> Writer<'c> {
         if !matches!(self.types[column], WrittenType::Varchar | WrittenType::Json) {
             return self.null();
         }
-        // SAFETY: the vector is one of texts, `row` is below the chunk's size; the bytes are copied.
+        // SAFETY: the vector is one of texts, `row` is below the chunk's size; the bytes are UTF-8, and copied.
         unsafe {
-            (self.api.vector_assign_string_element_len)(
+            (self.api.unsafe_vector_assign_string_element_len)(
                 self.vectors[column],
                 row as Idx,
                 value.as_ptr().cast(),

@@ -100,14 +100,18 @@ impl Engine for DuckDb {
     fn run(&self, query: &Query<'_>) -> Result<Answer, SqlError> {
         let opened = self.opened()?;
         let connection = Arc::new(opened.database.connect().map_err(SqlError::Engine)?);
+        for (name, table) in query.tables {
+            load(&connection, name, table)
+                .map_err(|message| Stop::Engine(message).explain(query, None))?;
+        }
+        // What the rows take to get there is not the statement's time.
         let deadline = Instant::now() + query.limits.time;
         let (done, waiting) = channel();
         let job = {
             let connection = Arc::clone(&connection);
-            let (sql, tables) = (query.sql.to_owned(), query.tables.to_vec());
-            let (limits, keep) = (query.limits.clone(), query.keep);
+            let (sql, limits, keep) = (query.sql.to_owned(), query.limits.clone(), query.keep);
             move || {
-                let query = Query { sql: &sql, tables: &tables, limits: &limits, keep };
+                let query = Query { sql: &sql, tables: &[], limits: &limits, keep };
                 // Nobody listens any more after a time-out.
                 let _ = done.send(attempt(&connection, &opened.denied, &query));
             }
@@ -121,7 +125,7 @@ impl Engine for DuckDb {
         let mut wait = deadline.saturating_duration_since(Instant::now());
         loop {
             match waiting.recv_timeout(wait) {
-                Ok(outcome) => return outcome.map_err(|stop| stop.explain(query, deadline)),
+                Ok(outcome) => return outcome.map_err(|stop| stop.explain(query, Some(deadline))),
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(SqlError::Engine(
                         "the statement ended without a result".to_owned(),
@@ -162,14 +166,14 @@ impl From<SqlError> for Stop {
 }
 
 impl Stop {
-    fn explain(self, query: &Query<'_>, deadline: Instant) -> SqlError {
+    fn explain(self, query: &Query<'_>, deadline: Option<Instant>) -> SqlError {
         let message = match self {
             Self::Sql(error) => return error,
             Self::Engine(message) => message,
         };
         let memory = query.limits.memory >> 20;
         if message.starts_with("INTERRUPT")
-            || message.contains("Interrupted!") && Instant::now() >= deadline
+            || message.contains("Interrupted!") && deadline.is_some_and(|at| Instant::now() >= at)
         {
             return SqlError::Timeout(query.limits.time);
         }
@@ -194,9 +198,6 @@ fn attempt(connection: &Connection, denied: &Denied, query: &Query<'_>) -> Resul
         return Err(SqlError::refused("only one statement can be run").into());
     }
     denied.check(connection, query.sql)?;
-    for (name, table) in query.tables {
-        load(connection, name, table)?;
-    }
     if pivot {
         prelude(&statements.prepare(0)?)?;
     }

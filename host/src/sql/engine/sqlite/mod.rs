@@ -21,7 +21,7 @@ use crate::sql::answer::{Answer, Rows};
 use crate::sql::error::{SqlError, names};
 use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::limits::Limits;
-use crate::sql::table::Kind;
+use crate::sql::table::{Kind, compact};
 
 mod functions;
 mod records;
@@ -253,12 +253,16 @@ fn write(value: ValueRef<'_>, kind: Option<Kind>, mixed: bool, out: &mut String)
         (ValueRef::Real(_), _) => out.push_str("null"),
         (ValueRef::Text(bytes), kind) => {
             let text = String::from_utf8_lossy(bytes);
-            let json = kind == Some(Kind::Json)
-                && !(mixed && json_text::check(&text, Specials::Refuse).is_err());
+            let json = kind == Some(Kind::Json) && (!mixed || may_be_json(&text));
             if json { out.push_str(&text) } else { json_text::quote(&text, out) }
         }
         (ValueRef::Blob(bytes), _) => json_text::quote(&blob_text(bytes), out),
     }
+}
+
+/// Whether a text may be a cell of a JSON column: those have no blanks.
+fn may_be_json(text: &str) -> bool {
+    json_text::check(text, Specials::Refuse).is_ok() && compact(text) == text
 }
 
 /// A blob as text: what is no printable ASCII as `\xAB`.

@@ -1,0 +1,213 @@
+//! What both engines promise beyond the handed cases: values, limits, refusals.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Map, Value, json};
+
+use super::cases::duckdb;
+use super::fixture::Fixture;
+use crate::sql::engine::{Engine, sqlite::Sqlite};
+use crate::sql::{Addressed, Limits, Request, Sql};
+
+const AT: Addressed<'_> = Addressed { workspace: "_core", project: "feedback-management" };
+
+/// Both engines, as far as they are there.
+fn engines() -> Vec<(&'static str, Box<dyn Engine>)> {
+    let sqlite: Box<dyn Engine> = Box::new(Sqlite);
+    std::iter::once(("sqlite", sqlite)).chain(duckdb().map(|engine| ("duckdb", engine))).collect()
+}
+
+fn cards() -> Fixture {
+    let cards = json!([
+        {"id": "a", "taskId": "t1", "payload": {"x": [1, 2.50, null]}, "summary": "[1, 2]", "big": 9007199254740993_i64},
+        {"id": "b", "taskId": "t2", "payload": "text", "summary": "it's \\ \"so\"", "big": 5},
+        {"id": "c", "taskId": "", "payload": null, "summary": null},
+    ]);
+    Fixture::new(&Map::from_iter([("state/cards.json".to_owned(), cards)]))
+}
+
+fn rows(sql: &Sql, statement: &str, params: Value) -> Result<Value, u16> {
+    let params = params.as_object().cloned().unwrap_or_default();
+    let request = Request { sql: statement.to_owned(), params, ..Request::default() };
+    let answer = sql.run(&cards(), AT, &request).map_err(|error| error.status())?;
+    Ok(serde_json::from_str(&answer.rows).expect("rows are JSON"))
+}
+
+#[test]
+fn values_come_back_as_they_are() {
+    for (name, engine) in engines() {
+        let sql = Sql::new(engine, Limits::default());
+        for (statement, want) in [
+            (
+                "SELECT payload AS p FROM {{list_cards}} ORDER BY id",
+                json!([{"p": {"x": [1, 2.50, null]}}, {"p": "text"}, {"p": null}]),
+            ),
+            (
+                "WITH q AS (SELECT payload AS p, id FROM {{list_cards}}) SELECT p FROM (SELECT * FROM q) ORDER BY id LIMIT 1",
+                json!([{"p": {"x": [1, 2.50, null]}}]),
+            ),
+            (
+                "SELECT summary AS s FROM {{list_cards}} ORDER BY id",
+                json!([{"s": "[1, 2]"}, {"s": "it's \\ \"so\""}, {"s": null}]),
+            ),
+            (
+                "SELECT BIG FROM {{list_cards}} WHERE ID = 'a'",
+                json!([{"big": 9007199254740993_i64}]),
+            ),
+            ("SELECT id FROM {{list_cards}} WHERE taskId = ''", json!([{"id": "c"}])),
+            (
+                "SELECT id FROM {{list_cards}} WHERE taskId IN ('t2', 't1')",
+                json!([{"id": "a"}, {"id": "b"}]),
+            ),
+            (
+                "SELECT a.id, b.id FROM {{list_cards}} a JOIN {{list_cards}} b ON a.taskId = b.taskId ORDER BY a.id LIMIT 1",
+                json!([{"id": "a", "id_1": "a"}]),
+            ),
+        ] {
+            assert_eq!(rows(&sql, statement, json!({})), Ok(want), "{name}: {statement}");
+        }
+    }
+}
+
+#[test]
+fn what_is_refused_leaves_the_engine_working() {
+    let deep = format!("SELECT {}1{}", "(".repeat(50_000), ")".repeat(50_000));
+    let wide = format!("SELECT {}1", "1 + ".repeat(50_000));
+    for (name, engine) in engines() {
+        let limits = Limits { time: Duration::from_millis(300), rows: 1_000, ..Limits::default() };
+        let sql = Sql::new(engine, limits);
+        for (statement, allowed) in [
+            ("SELECT ?", &[400][..]),
+            ("SELECT 1; SELECT 2", &[400]),
+            ("PRAGMA database_list", &[400]),
+            ("EXPLAIN SELECT 1", &[400]),
+            ("SELECT * FROM list_cards", &[400]),
+            ("SELECT nope FROM {{list_cards}}", &[400]),
+            ("SELECT repeat('x', 2000000000) AS x", &[400]),
+            (
+                "SELECT a.id FROM {{list_cards}} a, {{list_cards}} b, {{list_cards}} c, {{list_cards}} d, {{list_cards}} e, {{list_cards}} f, {{list_cards}} g",
+                &[400],
+            ),
+            (
+                "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n) SELECT count(*) AS n FROM n",
+                &[504],
+            ),
+            (&deep, &[400]),
+            (&wide, &[400]),
+        ] {
+            let outcome = rows(&sql, statement, json!({}));
+            let shown = statement.chars().take(80).collect::<String>();
+            assert!(
+                outcome.as_ref().is_err_and(|status| allowed.contains(status)),
+                "{name}: {shown}: {outcome:?}"
+            );
+            assert_eq!(
+                rows(&sql, "SELECT 1 AS one", json!({})),
+                Ok(json!([{"one": 1}])),
+                "{name}: after {shown}"
+            );
+        }
+    }
+}
+
+#[test]
+fn functions_of_duckdb_mean_the_same_on_sqlite() {
+    for (name, engine) in engines() {
+        let sql = Sql::new(engine, Limits::default());
+        for (expression, want) in [
+            ("greatest(1, 5, NULL, 3)", json!(5)),
+            ("least('b', 'a')", json!("a")),
+            ("greatest(NULL, NULL)", json!(null)),
+            ("lpad('7', 3, '0')", json!("007")),
+            ("lpad('abcd', 2, '0')", json!("ab")),
+            ("rpad('é', 3, 'xy')", json!("éxy")),
+            ("repeat('ab', 2)", json!("abab")),
+            ("repeat('ab', -1)", json!("")),
+            ("split_part('a-b-c', '-', 2)", json!("b")),
+            ("split_part('a-b-c', '-', -1)", json!("c")),
+            ("split_part('a-b-c', '-', 9)", json!("")),
+            ("replace('aXbX', 'X', '--')", json!("a--b--")),
+            ("instr('äbc', 'c')", json!(3)),
+            (
+                "CASE WHEN contains('abc', 'bc') AND starts_with('abc', 'ab') AND ends_with('abc', 'bc') THEN 1 END",
+                json!(1),
+            ),
+        ] {
+            let statement = format!("SELECT {expression} AS x");
+            assert_eq!(
+                rows(&sql, &statement, json!({})),
+                Ok(json!([{"x": want}])),
+                "{name}: {expression}"
+            );
+        }
+        let numbers = "(SELECT 1 AS n, 'a' AS t UNION ALL SELECT 2, 'b' UNION ALL SELECT 4, 'b' UNION ALL SELECT NULL, 'c')";
+        for (expression, want) in [
+            ("arg_max(t, n)", json!("b")),
+            ("min_by(t, n)", json!("a")),
+            ("mode(t)", json!("b")),
+            ("median(n)", json!(2.0)),
+            ("quantile_cont(n, 0.25)", json!(1.5)),
+            ("count_if(n > 1)", json!(2)),
+        ] {
+            let statement = format!("SELECT {expression} AS x FROM {numbers} AS numbers");
+            let got = rows(&sql, &statement, json!({})).expect(expression);
+            assert_eq!(got[0]["x"].as_f64(), want.as_f64(), "{name}: {expression}");
+            assert_eq!(got[0]["x"].as_str(), want.as_str(), "{name}: {expression}");
+        }
+    }
+}
+
+/// Texts that try to leave their quotes.
+fn hostile() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec![
+        "'",
+        "''",
+        "\"",
+        "\\",
+        "--",
+        "/*",
+        "*/",
+        "\n",
+        "\r",
+        "$$",
+        "$a",
+        "{{list_cards}}",
+        "}}",
+        "[",
+        "]",
+        "`",
+        " OR 1=1",
+        ";",
+        "é",
+        "\u{a0}",
+        "\u{feff}",
+        "E'",
+        "x",
+        "\u{1}",
+    ]);
+    prop::collection::vec(part, 0..8).prop_map(|parts| parts.concat())
+}
+
+#[test]
+fn a_value_never_leaves_its_quotes() {
+    for (name, engine) in engines() {
+        let duckdb = name == "duckdb";
+        let sql = Sql::new(engine, Limits::default());
+        let statement = if duckdb {
+            "SELECT $t AS a, 'x$t' AS b, E'y$t' AS c, 1 /* $t */ AS d -- $t"
+        } else {
+            "SELECT $t AS a, 'x$t' AS b, 'y$t' AS c, 1 /* $t */ AS d -- $t"
+        };
+        let mut runner =
+            TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
+        let outcome = runner.run(&hostile(), |text| {
+            let want =
+                json!([{"a": text, "b": format!("x{text}"), "c": format!("y{text}"), "d": 1}]);
+            prop_assert_eq!(rows(&sql, statement, json!({"t": text})), Ok(want));
+            Ok(())
+        });
+        assert!(outcome.is_ok(), "{name}: {outcome:?}");
+    }
+}
