@@ -24,3 +24,5 @@ mod support;
 mod widgets;
 #[cfg(test)]
 mod workflow_cases;
+#[cfg(test)]
+mod workflows;

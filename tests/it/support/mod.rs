@@ -9,6 +9,7 @@ pub(crate) mod build;
 pub(crate) mod duckdb;
 pub(crate) mod fixture;
 pub(crate) mod host_process;
+pub(crate) mod model;
 pub(crate) mod pattern;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,405 @@
+//! The agent loop as people run it: the real binary, the shipped workflow and cards, a model behind a socket.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::build::built;
+use crate::support::model::{Answer, Asked, ModelService};
+use crate::support::parse;
+
+/// One state folder and the commands on it.
+struct Bench {
+    folder: TempDir,
+    env: Vec<(&'static str, String)>,
+}
+
+impl Bench {
+    fn new(model: Option<&ModelService>) -> Bench {
+        let env = model.map(|model| model.env().to_vec()).unwrap_or_default();
+        Bench { folder: tempfile::tempdir().unwrap(), env }
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let built = built();
+        let mut command = Command::new(&built.host);
+        // Built already: no command of these waits for another cargo.
+        command.arg("--no-build").arg("--udfs").arg(&built.udfs);
+        command.arg("--app-dir").arg(self.folder.path());
+        command.args(words).env("XDG_CACHE_HOME", &built.cache).envs(self.env.clone());
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, words: &[&str]) -> Output {
+        let output = self.command(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("sk-never-shown"), "a key in the log: {said}");
+        output
+    }
+
+    /// A command that must work, and the JSON it prints.
+    #[track_caller]
+    fn json(&self, words: &[&str]) -> Value {
+        let output = self.run(words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {said}");
+        parse(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    #[track_caller]
+    fn report(&self) -> Value {
+        let request = "A report on tea";
+        self.json(&["agent", "run", "--workflow", "report_writing", "--request", request, "--json"])
+    }
+
+    fn tasks(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path().join("agent/tasks")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    fn state_dir(&self, task: &str) -> PathBuf {
+        self.folder.path().join("workflows/report_writing").join(task)
+    }
+
+    fn state(&self, task: &str) -> Value {
+        parse(&std::fs::read_to_string(self.state_dir(task).join("logs/work_state.json")).unwrap())
+    }
+
+    /// Events of the journal, steps left out.
+    fn journal(&self, task: &str) -> Vec<Value> {
+        let text =
+            std::fs::read_to_string(self.state_dir(task).join("logs/workflow_journal.jsonl"));
+        let lines = text.unwrap().lines().map(parse).collect::<Vec<_>>();
+        lines.into_iter().filter(|line| line["event"] != "step").collect()
+    }
+
+    fn stored(&self, collection: &str) -> Vec<Value> {
+        let path = self.folder.path().join(format!("state/{collection}.json"));
+        std::fs::read_to_string(path)
+            .map_or(Vec::new(), |text| parse(&text).as_array().unwrap().clone())
+    }
+}
+
+fn act(name: &str, parameters: Value) -> Answer {
+    Answer::Says(
+        json!({"reasoning": "r", "actions": [{"action_name": name, "parameters": parameters}]}),
+    )
+}
+
+fn ends(result: &str) -> Answer {
+    act("sub_task_end", json!({"status": "completed", "result": result}))
+}
+
+/// Who asks.
+fn is_worker(asked: &Asked) -> bool {
+    asked.system.contains("careful writer")
+}
+
+fn is_checker(asked: &Asked) -> bool {
+    asked.system.contains("strict checker")
+}
+
+/// A worker that saves a draft and ends, and a model that talks as it is told.
+fn writes_or_talks(asked: &Asked) -> Answer {
+    if is_worker(asked) {
+        return match asked.messages.len() {
+            1 => act("write_draft", json!({"text": "# Tea\nIt is grown in Assam."})),
+            _ => ends("written"),
+        };
+    }
+    if asked.last().contains("task_end") {
+        return Answer::Says(json!({"actions": [
+            {"action_name": "send_message", "parameters": {"message": "Here is the report."}},
+            {"action_name": "task_end", "parameters": {"status": "complete", "summary": "tea"}},
+        ]}));
+    }
+    act("send_message", json!({"message": "I am on it."}))
+}
+
+/// One fault in the first draft, none in the second.
+fn one_fault() -> impl FnMut(&Asked) -> Answer {
+    let mut verdicts = 0;
+    move |asked| {
+        if !is_checker(asked) {
+            return writes_or_talks(asked);
+        }
+        verdicts += 1;
+        ends(if verdicts == 1 { "VERDICT: FAIL — no source" } else { "VERDICT: PASS" })
+    }
+}
+
+fn kinds(journal: &[Value]) -> Vec<&str> {
+    journal.iter().map(|line| line["event"].as_str().unwrap()).collect()
+}
+
+const WHOLE: [&str; 5] =
+    ["work_outcome", "check_outcome", "round_counted", "work_outcome", "check_outcome"];
+
+#[test]
+fn a_report_from_request_to_presentation() {
+    let model = ModelService::start(one_fault());
+    let bench = Bench::new(Some(&model));
+    let ended = bench.report();
+    let task = ended["task"].as_str().unwrap();
+    assert_eq!(ended["status"], "complete");
+    assert_eq!(ended["ended"]["summary"], "tea");
+    assert_eq!(kinds(&bench.journal(task)), WHOLE);
+    let state = bench.state(task);
+    assert_eq!((&state["verified"], &state["rounds"]), (&json!(true), &json!(1)));
+    let draft = bench.folder.path().join(format!("reports/{task}/draft.md"));
+    assert_eq!(std::fs::read_to_string(draft).unwrap(), "# Tea\nIt is grown in Assam.");
+    let (tasks, comments) = (bench.stored("tasks"), bench.stored("comments"));
+    assert_eq!((tasks.len(), &tasks[0]["status"]), (1, &json!("done")));
+    assert_eq!((comments.len(), &comments[0]["body"]), (1, &json!("Here is the report.")));
+    let asked = model.asked();
+    assert_eq!(asked.len(), 7, "two for each worker, one for each checker, one to present");
+    assert!(asked[3].last().contains("no source") && asked[3].last().contains("ALREADY TRIED"));
+    assert!(asked[6].system.contains("You look after a report"));
+    // A tool list of a sub-agent offers what its type allows, without what is pinned.
+    assert!(asked[0].last().contains("- write_draft(text?): Saves the whole report"));
+    assert!(!asked[2].last().contains("write_draft("), "the checker cannot write");
+}
+
+#[test]
+fn a_host_that_is_killed_at_any_question_goes_on_and_repeats_no_outcome() {
+    for fatal in 1..=7 {
+        let (killed, now): (Sender<()>, Receiver<()>) = channel();
+        let (mut count, mut answer) = (0, one_fault());
+        let model = ModelService::start(move |asked| {
+            count += 1;
+            if count == fatal {
+                killed.send(()).unwrap();
+                return Answer::Gone;
+            }
+            answer(asked)
+        });
+        let bench = Bench::new(Some(&model));
+        let words =
+            ["agent", "run", "--workflow", "report_writing", "--request", "A report on tea"];
+        let mut host = bench.command(&words).spawn().unwrap();
+        now.recv_timeout(Duration::from_secs(300)).unwrap();
+        // SIGKILL.
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let resumed = bench.json(&["agent", "resume", "--json"]);
+        let task = resumed[0]["task"].as_str().unwrap();
+        assert_eq!(resumed[0]["status"], "complete", "killed at question {fatal}");
+        assert_eq!(kinds(&bench.journal(task)), WHOLE, "killed at question {fatal}");
+        assert_eq!(bench.state(task)["rounds"], 1, "killed at question {fatal}");
+        assert!(bench.stored("comments").len() <= 1, "killed at question {fatal}");
+        assert_eq!(bench.stored("tasks").len(), 1);
+        let again = bench.json(&["agent", "resume", "--json"]);
+        assert_eq!(again, json!([]), "nothing is left to do");
+    }
+}
+
+#[test]
+fn a_spent_budget_asks_once_and_the_answer_goes_on() {
+    let passes = Arc::new(Mutex::new(false));
+    let passing = Arc::clone(&passes);
+    let model = ModelService::start(move |asked| {
+        if is_checker(asked) {
+            let pass = *passing.lock().unwrap();
+            return ends(if pass {
+                "VERDICT: PASS"
+            } else {
+                "VERDICT: FAIL\n- Claim 3 — FAIL — no source"
+            });
+        }
+        if !is_worker(asked) && asked.last().contains("wait_for_user_reply=true") {
+            return act("send_message", json!({"message": "Claim 3 stays without a source."}));
+        }
+        writes_or_talks(asked)
+    });
+    let bench = Bench::new(Some(&model));
+    let parked = bench.report();
+    let task = parked["task"].as_str().unwrap();
+    assert_eq!((&parked["status"], &parked["parked"]["why"]), (&json!("running"), &json!("user")));
+    let cards = bench.stored("cards");
+    assert_eq!((cards.len(), &cards[0]["status"]), (1, &json!("pending")));
+    assert_eq!(
+        (&cards[0]["continuationPolicy"], &cards[0]["taskId"]),
+        (&json!("wake_assignee"), &json!(task))
+    );
+    let payload = &cards[0]["payload"];
+    assert_eq!((&payload["failures"], &payload["shrinking"]), (&json!([1, 1, 1]), &json!(false)));
+    assert_eq!(payload["tried"], json!(["check failed", "check failed", "check failed"]));
+    let asked = model.asked().len();
+    for _ in 0..2 {
+        assert_eq!(bench.json(&["agent", "resume", task, "--json"])[0]["parked"]["why"], "user");
+    }
+    assert_eq!((model.asked().len(), bench.stored("cards").len()), (asked, 1), "idle for ever");
+
+    // The answer comes while no host runs.
+    let id = cards[0]["id"].as_str().unwrap();
+    let answer = [
+        "exec",
+        "feedback-management.resolve_card",
+        &format!("id={id}"),
+        "status=answered",
+        "result=\"see the almanac\"",
+    ];
+    bench.run(&answer);
+    *passes.lock().unwrap() = true;
+    let ended = bench.json(&["agent", "resume", "--json"]);
+    assert_eq!(ended[0]["status"], "complete");
+    let leads = bench.journal(task).iter().filter(|line| line["event"] == "user_lead").count();
+    assert_eq!(leads, 1);
+    let after = model.asked();
+    let worker = after[asked..].iter().find(|asked| is_worker(asked)).unwrap();
+    assert!(worker.last().contains("see the almanac"));
+}
+
+#[test]
+fn an_outage_of_the_checker_pauses_and_spends_nothing() {
+    let down = Arc::new(Mutex::new(true));
+    let is_down = Arc::clone(&down);
+    let mut answer = one_fault();
+    let model = ModelService::start(move |asked| {
+        if is_checker(asked) && *is_down.lock().unwrap() { Answer::Down } else { answer(asked) }
+    });
+    let bench = Bench::new(Some(&model));
+    let parked = bench.report();
+    let task = parked["task"].as_str().unwrap();
+    assert_eq!(parked["parked"]["why"], "user");
+    let state = bench.state(task);
+    assert_eq!((&state["infra_blocked"], &state["staged"]), (&json!(true), &json!(true)));
+    assert_eq!((&state["rounds"], &state["check_attempts"]), (&json!(0), &json!(0)));
+    let asked = model.asked().len();
+    bench.json(&["agent", "resume", "--json"]);
+    assert_eq!(model.asked().len(), asked);
+
+    *down.lock().unwrap() = false;
+    assert!(bench.run(&["agent", "say", task, "it is back"]).status.success());
+    assert_eq!(bench.json(&["agent", "resume", "--json"])[0]["status"], "complete");
+    let after = model.asked();
+    assert!(is_checker(&after[asked + 1]), "the same step again, behind the reply");
+}
+
+#[test]
+fn two_messages_while_a_worker_runs_are_answered_once_each() {
+    let bench = Arc::new(Mutex::new(None::<Arc<Bench>>));
+    let sayer = Arc::clone(&bench);
+    let mut said = false;
+    let model = ModelService::start(move |asked| {
+        if is_worker(asked) && !said {
+            said = true;
+            let bench = sayer.lock().unwrap().clone().unwrap();
+            let task = bench.tasks().remove(0);
+            for text in ["add a chart", "and a table"] {
+                assert!(bench.run(&["agent", "say", &task, text]).status.success());
+            }
+        }
+        if is_checker(asked) { ends("VERDICT: PASS") } else { writes_or_talks(asked) }
+    });
+    let shared = Arc::new(Bench::new(Some(&model)));
+    *bench.lock().unwrap() = Some(Arc::clone(&shared));
+    let ended = shared.report();
+    assert_eq!(ended["status"], "complete");
+    let bodies: Vec<Value> =
+        shared.stored("comments").iter().map(|comment| comment["body"].clone()).collect();
+    assert_eq!(bodies, ["I am on it.", "I am on it.", "Here is the report."]);
+    let journal = shared.journal(ended["task"].as_str().unwrap());
+    assert_eq!(kinds(&journal), ["work_outcome", "user_lead", "user_lead", "check_outcome"]);
+}
+
+#[test]
+fn a_plain_task_acts_through_operations_in_one_conversation() {
+    let mut count = 0;
+    let model = ModelService::start(move |_| {
+        count += 1;
+        match count {
+            1 => act("_core.task-management.create", json!({"id": "task_x", "title": "Buy tea"})),
+            2 => act(
+                "_core.task-management.add_comment",
+                json!({"task_id": "task_x", "author": "me", "body": "green"}),
+            ),
+            3 => act("_core.feedback-management.resolve_card", json!({"id": "x"})),
+            _ => act("task_end", json!({"status": "complete", "reason": "done"})),
+        }
+    });
+    let bench = Bench::new(Some(&model));
+    let ended = bench.json(&["agent", "run", "--request", "Plan it", "--json"]);
+    assert_eq!(ended["status"], "complete");
+    assert_eq!(bench.stored("comments")[0]["body"], "green");
+    let asked = model.asked();
+    assert!(asked[0].last().contains("- _core.task-management.add_comment("));
+    assert!(!asked[0].last().contains("resolve_card"), "people's answers are people's");
+    let lengths: Vec<usize> = asked.iter().map(|asked| asked.messages.len()).collect();
+    assert_eq!(lengths, [1, 3, 5, 7], "deltas of one conversation");
+    assert!(asked[1].last().contains("[action_end _core.task-management.create]"));
+    assert!(!asked[1].last().contains("# Request"));
+    assert!(asked[3].last().contains("is not available here"));
+}
+
+#[test]
+fn a_dry_run_needs_no_model() {
+    let bench = Bench::new(None);
+    let script = bench.folder.path().join("replies.txt");
+    let end = |result: &str| json!({"action_name": "sub_task_end", "parameters": {"status": "completed", "result": result}});
+    let lines = [
+        json!({"action_name": "write_draft", "parameters": {"text": "# Tea"}}),
+        end("written"),
+        end("VERDICT: PASS"),
+        json!({"actions": [{"action_name": "task_end", "parameters": {"status": "complete"}}]}),
+    ];
+    write(&script, &lines.map(|line| line.to_string()).join("\n"));
+    let script = script.to_str().unwrap();
+    let words = [
+        "agent",
+        "run",
+        "--workflow",
+        "report_writing",
+        "--request",
+        "On tea",
+        "--dry-run",
+        "--script",
+        script,
+    ];
+    let output = bench.run(&words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains(": done"));
+    for (words, want) in [
+        (
+            &[
+                "agent",
+                "run",
+                "--request",
+                "x",
+                "--workflow",
+                "none",
+                "--dry-run",
+                "--script",
+                script,
+            ][..],
+            "there is no workflow `none`",
+        ),
+        (&["agent", "run", "--request", " ", "--dry-run", "--script", script], "needs a request"),
+        (
+            &["agent", "resume", "task_gone", "--dry-run", "--script", script],
+            "no agent task `task_gone`",
+        ),
+        (&["agent", "run", "--request", "x"], "no model provider is set"),
+    ] {
+        let mut command = bench.command(words);
+        for name in ["UDF_HOST_LLM_PROVIDER", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+            command.env_remove(name);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(want), "{said}");
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    crate::support::fixture::write(path, text.as_bytes());
+}
