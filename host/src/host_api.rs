@@ -1,5 +1,5 @@
 //! [`Service`]: what a plugin may ask of the host during one call. State, time and chance are the session's; log
-//! lines, calls of other operations and deadlines are answered here.
+//! lines, calls of other operations, deadlines, requests over the network and settings are answered here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use core_store::Store;
 use sdk::abi::Method;
 use sdk::host::{HostService, StoreSession};
-use sdk::wire::{CallRequest, TraceRequest, Wire};
+use sdk::wire::{CallRequest, HttpAsk, TraceRequest, Wire};
 use sdk::{ErrorKind, UdfError};
 
 use crate::dispatch::{Call, Reading};
 use crate::error::HostError;
 use crate::lane::Job;
-use crate::plugins::Address;
+use crate::net;
+use crate::plugins::{Address, settings};
 
 /// Answers the requests of one call.
 pub(crate) struct Service<'a> {
@@ -60,6 +61,22 @@ impl<'a> Service<'a> {
             _ => tracing::trace!(target: "udf_host::plugin", %op, request, "{message}"),
         }
         Ok(().encode())
+    }
+
+    fn http(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        self.session.access().check_net()?;
+        let ask = HttpAsk::decode(request)?;
+        // What a server was told cannot be taken back; only looks leave the call free to stop.
+        if !matches!(ask.method, "GET" | "HEAD") {
+            self.changed.store(true, Ordering::Relaxed);
+        }
+        net::send(&ask, self.job.deadline)
+    }
+
+    fn setting(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        let name = <&str>::decode(request)?;
+        let value = self.job.entry.folder.parent().map(|project| settings::read(project, name));
+        Ok(value.transpose().map_err(UdfError::raised)?.flatten().as_deref().encode())
     }
 
     fn call_other(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
@@ -117,6 +134,8 @@ impl HostService for Service<'_> {
             Method::TRACE => return self.trace(request),
             Method::CALL => return self.call_other(request),
             Method::DEADLINE => return Ok(Some(left_ms(self.job.deadline)).encode()),
+            Method::HTTP => return self.http(request),
+            Method::SETTING => return self.setting(request),
             _ => {}
         }
         let reply =
@@ -148,7 +167,7 @@ fn changes_something(method: Method) -> bool {
 
 /// Of a call that must change nothing: refuses what would, and notes what it depends on beside collections.
 fn check_reading(reading: &Reading, method: Method) -> Result<(), UdfError> {
-    if changes_something(method) {
+    if changes_something(method) || method == Method::HTTP {
         let message =
             "it tried to change something while it was read in SQL, where nothing can be changed";
         return Err(UdfError::new(ErrorKind::Refused, message));

@@ -20,6 +20,7 @@ mod host_api;
 pub mod http;
 mod lane;
 mod logging;
+mod net;
 mod parent;
 pub mod plugins;
 mod reply;

@@ -132,6 +132,8 @@ impl Method {
     pub const FOLDER_APPEND: Self = Self(42);
     /// Gives a file another name; needs the lock.
     pub const FOLDER_RENAME: Self = Self(43);
+    /// Many whole files.
+    pub const FOLDER_READ_ALL: Self = Self(44);
 
     /// Time of the call.
     pub const NOW: Self = Self(48);
@@ -143,4 +145,8 @@ impl Method {
     pub const CALL: Self = Self(51);
     /// How much time is left.
     pub const DEADLINE: Self = Self(52);
+    /// One request over HTTP.
+    pub const HTTP: Self = Self(53);
+    /// A setting of the project.
+    pub const SETTING: Self = Self(54);
 }

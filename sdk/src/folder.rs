@@ -4,8 +4,8 @@ use crate::abi::Method;
 use crate::context::Context;
 use crate::error::UdfError;
 use crate::wire::{
-    Entry, FolderCreateDirRequest, FolderLockRequest, FolderNameRequest, FolderRenameRequest,
-    FolderRequest, FolderWriteRequest, Wire,
+    Entry, FolderCreateDirRequest, FolderLockRequest, FolderNameRequest, FolderNamesRequest,
+    FolderRenameRequest, FolderRequest, FolderWriteRequest, ReadFile, Wire,
 };
 
 /// A directory of documents that are read and replaced whole. Reading needs no lock, since documents
@@ -52,6 +52,27 @@ impl<'c> Folder<'c> {
         let request = FolderNameRequest { folder: self.folder, name };
         let frame = self.context.request(Method::FOLDER_READ, &request)?;
         Ok(Option::<&str>::decode(&frame)?.map(str::to_owned))
+    }
+
+    /// Many documents in one request, which the host reads side by side: each gets what [`Folder::read`] would
+    /// answer, in order.
+    ///
+    /// # Errors
+    /// A fault of the host; what is wrong with one document stands in its place.
+    pub fn read_all(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<Result<Option<String>, UdfError>>, UdfError> {
+        let names = names.iter().map(String::as_str).collect();
+        let request = FolderNamesRequest { folder: self.folder, names };
+        let frame = self.context.request(Method::FOLDER_READ_ALL, &request)?;
+        let files = Vec::<ReadFile<'_>>::decode(&frame)?.into_iter();
+        Ok(files
+            .map(|file| match file.refusal {
+                "" => Ok(file.text.map(str::to_owned)),
+                refusal => Err(UdfError::raised(refusal)),
+            })
+            .collect())
     }
 
     /// What is in the folder (`""`) or in a directory of it, in order of name; nothing if there is no

@@ -38,6 +38,7 @@ mod folder;
 mod guard;
 #[cfg(feature = "store")]
 pub mod host;
+mod http;
 mod json;
 mod log;
 mod page;
@@ -58,6 +59,7 @@ pub use context::Context;
 pub use descriptor::{Column, ColumnKind};
 pub use error::{ErrorKind, UdfError};
 pub use folder::{Folder, FolderEntry, FolderGuard};
+pub use http::{HttpReply, HttpRequest};
 pub use json::{JsonText, Object, ToJson};
 pub use json_text::{Json as JsonRef, Kind as JsonKind, ParseError};
 pub use log::Log;
@@ -75,8 +77,9 @@ pub use udf::Udf;
 pub mod prelude {
     pub use crate::{
         Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind, Folder,
-        FolderEntry, FolderGuard, Json, JsonKind, JsonRef, JsonText, Log, Object, ObjectEdit, Page,
-        Record, Reply, Timestamp, ToJson, Transaction, UdfError, Value, json, text, udf,
+        FolderEntry, FolderGuard, HttpReply, HttpRequest, Json, JsonKind, JsonRef, JsonText, Log,
+        Object, ObjectEdit, Page, Record, Reply, Timestamp, ToJson, Transaction, UdfError, Value,
+        json, text, udf,
     };
 }
 

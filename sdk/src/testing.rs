@@ -27,11 +27,12 @@ use crate::abi::Method;
 use crate::context::Context;
 use crate::error::{ErrorKind, UdfError};
 use crate::host::{Descriptor, HostService, ServiceHandle, StoreSession, invoke};
+use crate::http::{HttpReply, HttpRequest};
 use crate::params::Params;
 use crate::reply::Reply;
 use crate::time::Timestamp;
 use crate::udf::Udf;
-use crate::wire::{CallRequest, TraceRequest, Wire};
+use crate::wire::{CallRequest, HttpAnswer, HttpAsk, TraceRequest, Wire};
 
 /// A host with a state directory of its own, which goes away with it. Methods panic where a test
 /// cannot go on: this is for tests only.
@@ -48,9 +49,12 @@ struct Shared {
     cancelled: AtomicBool,
     lines: Mutex<Vec<String>>,
     answers: Mutex<HashMap<String, Answer>>,
+    settings: Mutex<HashMap<String, String>>,
+    web: Mutex<Option<Web>>,
 }
 
 type Answer = Arc<dyn Fn(&Params) -> Result<Reply, UdfError> + Send + Sync>;
+type Web = Arc<dyn Fn(&HttpRequest) -> Result<HttpReply, UdfError> + Send + Sync>;
 
 impl Default for TestHost {
     fn default() -> Self {
@@ -194,6 +198,19 @@ impl TestHost {
         lock(&self.shared.answers).insert(op.to_owned(), Arc::new(answer));
     }
 
+    /// Answers requests over HTTP.
+    pub fn answer_http(
+        &self,
+        answer: impl Fn(&HttpRequest) -> Result<HttpReply, UdfError> + Send + Sync + 'static,
+    ) {
+        *lock(&self.shared.web) = Some(Arc::new(answer));
+    }
+
+    /// What `[settings]` of the project says under this name.
+    pub fn set_setting(&self, name: &str, value: &str) {
+        lock(&self.shared.settings).insert(name.to_owned(), value.to_owned());
+    }
+
     /// The log lines so far, as `info: message`.
     pub fn lines(&self) -> Vec<String> {
         lock(&self.shared.lines).clone()
@@ -260,6 +277,32 @@ impl HostService for Service {
                 let left = *lock(&self.shared.deadline);
                 let left = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
                 Ok(left.encode())
+            }
+            Method::SETTING => {
+                let name = <&str>::decode(request)?;
+                Ok(lock(&self.shared.settings).get(name).map(String::as_str).encode())
+            }
+            Method::HTTP => {
+                self.session.access().check_net()?;
+                let ask = HttpAsk::decode(request)?;
+                let web = lock(&self.shared.web).clone();
+                let web =
+                    web.ok_or_else(|| UdfError::raised("the test answers no HTTP request"))?;
+                let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+                let reply = web(&HttpRequest {
+                    method: ask.method.to_owned(),
+                    url: ask.url.to_owned(),
+                    headers: ask.headers.iter().map(owned).collect(),
+                    body: ask.body.to_vec(),
+                    limit: Duration::from_millis(ask.limit_ms),
+                })?;
+                let headers = reply.headers.iter().map(|(name, value)| (&**name, &**value));
+                Ok(HttpAnswer {
+                    status: reply.status.into(),
+                    headers: headers.collect(),
+                    body: &reply.body,
+                }
+                .encode())
             }
             _ => Err(self.unsupported(method)),
         }

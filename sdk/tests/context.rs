@@ -7,7 +7,7 @@ use sdk::prelude::*;
 use sdk::testing::TestHost;
 
 /// Declares something of everything.
-#[udf(reads("tasks"), writes("cards", "comments"), calls("other.op"), logs("runs"), folders)]
+#[udf(reads("tasks"), writes("cards", "comments"), calls("other.op"), logs("runs"), folders, net)]
 fn probe(_ctx: &Context) -> Result<Reply, UdfError> {
     Ok(Reply::null())
 }
@@ -429,4 +429,47 @@ fn a_context_can_be_shared_by_threads() {
             scope.spawn(|| assert_eq!(ctx.read("cards").unwrap().len(), 4));
         }
     });
+}
+
+#[test]
+fn many_documents_are_read_at_once_in_order() {
+    let host = host();
+    let call = host.context(UDF);
+    let folder = call.folder("", "many", ".lock").unwrap();
+    let names: Vec<String> = (0..300).map(|n| format!("{n}.json")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (&**name, &**name)).collect();
+    assert!(folder.create(&["deep"], &files).unwrap());
+    let mut asked = names.clone();
+    asked.insert(150, "missing.json".to_owned());
+    asked.push("../outside".to_owned());
+    let read = folder.read_all(&asked).unwrap();
+    assert_eq!(read.len(), 302);
+    for (name, text) in asked.iter().zip(&read) {
+        match name.as_str() {
+            "missing.json" => assert_eq!(*text, Ok(None)),
+            "../outside" => assert_eq!(text.as_ref().unwrap_err().kind(), ErrorKind::Raised),
+            name => assert_eq!(text.as_ref().unwrap().as_deref(), Some(name)),
+        }
+    }
+}
+
+#[test]
+fn requests_go_out_and_settings_come_in() {
+    let host = host();
+    let call = host.context(UDF);
+    assert!(call.http(&HttpRequest::new("GET", "http://tracker.example/")).is_err());
+    host.answer_http(|request| {
+        assert_eq!(request.headers, [("accept".to_owned(), "text/plain".to_owned())]);
+        let body = [request.method.as_bytes(), request.url.as_bytes(), &request.body].concat();
+        Ok(HttpReply { status: 201, headers: vec![("etag".into(), "x".into())], body })
+    });
+    let mut request =
+        HttpRequest::new("POST", "http://tracker.example/").header("accept", "text/plain");
+    request.body = b"!".to_vec();
+    let reply = call.http(&request).unwrap();
+    assert_eq!((reply.status, reply.header("etag"), reply.header("ETag")), (201, Some("x"), None));
+    assert_eq!(reply.body, b"POSThttp://tracker.example/!");
+    assert_eq!(call.setting("colour"), Ok(None));
+    host.set_setting("colour", "red");
+    assert_eq!(call.setting("colour"), Ok(Some("red".to_owned())));
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::settings;
+
 /// The workspace of a project that names none.
 pub const DEFAULT_WORKSPACE: &str = "default";
 
@@ -64,6 +66,8 @@ impl ProjectManifest {
                         manifest.ops.insert(op, settings);
                     }
                 }
+                // Read when an operation asks for one.
+                "settings" => drop(settings::check(&value)?),
                 // Read by the agent loop, where an old id of a workflow leads to its name.
                 "aliases" => {
                     let texts = value

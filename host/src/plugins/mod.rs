@@ -15,6 +15,7 @@ mod load;
 pub(crate) mod manifest;
 mod refusal;
 pub(crate) mod roots;
+pub(crate) mod settings;
 mod shadow;
 mod stamp;
 mod tool_homes;

@@ -79,6 +79,14 @@ impl Access {
         self.check(declared, || "writes folders".to_owned(), || "folders".to_owned())
     }
 
+    /// Whether requests over the network may be made.
+    ///
+    /// # Errors
+    /// As [`Access::check_read`].
+    pub fn check_net(&self) -> Result<(), UdfError> {
+        self.check(self.net, || "uses the network".to_owned(), || "net".to_owned())
+    }
+
     /// Whether an operation may be called. One declared as `project.op` covers any workspace.
     ///
     /// # Errors
@@ -131,6 +139,7 @@ mod tests {
             (access.check_logs("chats"), Some("uses logs in `chats`|logs(\"chats\")")),
             (access.check_folders(), Some("uses folders|folders")),
             (access.check_folder_writes(), Some("writes folders|folders")),
+            (access.check_net(), Some("uses the network|net")),
             (access.check_call("feedback.get_card"), None),
             (access.check_call("_core.feedback.get_card"), None),
             (

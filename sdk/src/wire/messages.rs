@@ -238,6 +238,46 @@ messages! { 'a:
         files: Vec<(&'a str, &'a str)>,
     }
 
+    /// `FOLDER_READ_ALL`. Reply: [`ReadFile`] per name, in order.
+    FolderNamesRequest<'a> {
+        /// Which folder.
+        folder: u32,
+        /// Paths below the folder.
+        names: Vec<&'a str>,
+    }
+
+    /// One of many files.
+    ReadFile<'a> {
+        /// Its text; none if there is no such file, or it cannot be read.
+        text: Option<&'a str>,
+        /// Why it cannot be read; empty if it can, or is not there.
+        refusal: &'a str,
+    }
+
+    /// `HTTP`. Reply: [`HttpAnswer`].
+    HttpAsk<'a> {
+        /// `GET`, `POST`, …
+        method: &'a str,
+        /// The whole address.
+        url: &'a str,
+        /// Name and value of each header.
+        headers: Vec<(&'a str, &'a str)>,
+        /// Empty for none.
+        body: &'a [u8],
+        /// Longest wait for the whole answer in milliseconds.
+        limit_ms: u64,
+    }
+
+    /// What a server answered.
+    HttpAnswer<'a> {
+        /// The status.
+        status: u32,
+        /// Name, in lower case, and value of each header that is text.
+        headers: Vec<(&'a str, &'a str)>,
+        /// The body.
+        body: &'a [u8],
+    }
+
     /// `RANDOM`. Reply: the bytes.
     RandomRequest {
         /// How many, at most 1024.
