@@ -23,12 +23,13 @@ mod logging;
 mod net;
 mod parent;
 pub mod plugins;
+mod program;
 mod reply;
 pub mod spec;
 pub mod sql;
 pub mod stats;
 
-pub use cli::{Exit, run};
+pub use cli::{Exit, run, run_as_program};
 pub use config::Config;
 pub use dispatch::{Call, CancelFlag, Dispatcher};
 pub use error::HostError;

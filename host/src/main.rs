@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use host::Exit;
 
 fn main() -> ExitCode {
-    match host::run(std::env::args_os()) {
+    match host::run_as_program(std::env::args_os()) {
         Ok(exit) => exit.into(),
         Err(error) => {
             // With standard error closed the exit code still tells.

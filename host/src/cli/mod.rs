@@ -15,6 +15,7 @@ mod new;
 mod operation;
 mod options;
 mod output;
+mod probe;
 mod progress;
 mod run_feedback;
 mod serve;
@@ -30,7 +31,7 @@ pub use self::exit::Exit;
 use self::options::{HostOptions, ServeOptions};
 use crate::config::Config;
 use crate::error::HostError;
-use crate::logging;
+use crate::{logging, program};
 
 /// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
 #[derive(Debug, Parser)]
@@ -58,6 +59,7 @@ enum Command {
     Inbox(inbox::Inbox),
     New(new::New),
     Build(build::Build),
+    Probe(probe::Probe),
     Doctor(doctor::Doctor),
     RunFeedback(run_feedback::RunFeedback),
     Agent(agent::Agent),
@@ -73,6 +75,15 @@ struct Dev {
 #[derive(Debug, Subcommand)]
 enum DevCommand {
     Serve(serve::Serve),
+}
+
+/// [`run`] for `udf-host` itself, which starts its own program again where it does not trust what it opens.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_as_program(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostError> {
+    program::this_is_the_host();
+    run(arguments)
 }
 
 /// Runs the command that `arguments` (the program's name first) ask for.
@@ -113,6 +124,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::Inbox(inbox) => inbox.run(config),
         Command::New(new) => new.run(&config),
         Command::Build(build) => build.run(config),
+        Command::Probe(probe) => probe.run(&config),
         Command::Doctor(doctor) => doctor.run(config),
         Command::RunFeedback(run_feedback) => run_feedback.run(config),
         Command::Agent(agent) => agent.run(config),

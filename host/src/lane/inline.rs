@@ -27,7 +27,11 @@ impl Lane for Inline {
         let service = Service::new(job, &self.store);
         let params: Params =
             job.call.params.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        invoke(job.loaded.plugin, &service, &params)
-            .map_err(|error| to_host_error(&error, job, self.limit))
+        let plugin = job.loaded.plugin().map_err(|refusal| HostError::Refused {
+            op: job.entry.address.clone(),
+            reason: refusal.reason.clone(),
+            remedy: refusal.remedy.clone(),
+        })?;
+        invoke(plugin, &service, &params).map_err(|error| to_host_error(&error, job, self.limit))
     }
 }

@@ -8,9 +8,15 @@ use std::time::Instant;
 
 use crate::dispatch::{Call, Dispatcher};
 use crate::error::HostError;
-use crate::plugins::{Entry, Loaded};
+use crate::plugins::{Entry, LaneChoice, Loaded};
 
 pub(crate) use inline::Inline;
+
+/// The lane that runs the calls of an operation that is meant for `wanted`. This build has the inline lane alone, so
+/// everything runs there.
+pub(crate) fn runs_in(_wanted: LaneChoice) -> LaneChoice {
+    LaneChoice::Inline
+}
 
 /// One call that is ready to run.
 pub(crate) struct Job<'a> {

@@ -30,6 +30,8 @@ pub(crate) struct Artifact {
     pub(crate) path: PathBuf,
     /// SHA-256, lower-case hex.
     pub(crate) hash: String,
+    /// Its size.
+    pub(crate) bytes: u64,
     /// When the file it is a copy of was built.
     pub(crate) built_at: SystemTime,
 }
@@ -76,14 +78,24 @@ impl Cache {
                 .file(&path)
             })?;
         }
-        Ok(Artifact { path, hash, built_at })
+        Ok(Artifact { path, hash, bytes: bytes.len() as u64, built_at })
     }
 
     /// The copy of this hash, if there is one and it is whole.
     pub(crate) fn get(&self, hash: &str, built_at: SystemTime) -> Option<Artifact> {
         let path = self.place(hash);
         let size = fs::metadata(&path).ok()?.len();
-        self.holds(&path, hash, size).then(|| Artifact { path, hash: hash.to_owned(), built_at })
+        self.holds(&path, hash, size).then(|| Artifact {
+            path,
+            hash: hash.to_owned(),
+            bytes: size,
+            built_at,
+        })
+    }
+
+    /// Where facts about the copy of this hash are kept.
+    pub(crate) fn beside(&self, hash: &str) -> PathBuf {
+        self.folder.join(format!("{hash}.json"))
     }
 
     fn place(&self, hash: &str) -> PathBuf {

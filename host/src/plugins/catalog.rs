@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::Address;
-use super::load::Loaded;
+use super::loaded::Loaded;
 use super::manifest::{LaneChoice, OpSettings};
 use super::refusal::Refusal;
 use crate::dispatch::Pace;
@@ -234,6 +234,12 @@ impl Entry {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Where its calls run.
+    #[must_use]
+    pub fn lane(&self) -> LaneChoice {
+        crate::lane::runs_in(self.settings.lane_of(&self.address))
+    }
+
     /// The plugin, if it can be called right now. This is the hot path of every call.
     pub(crate) fn ready(&self) -> Option<Arc<Loaded>> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
@@ -258,7 +264,13 @@ impl Entry {
     /// The operation as it is shown.
     #[must_use]
     pub fn view(&self) -> EntryView {
-        let state = self.state();
+        let state = match self.state() {
+            EntryState::Ready(loaded) => match loaded.open_failure() {
+                Some(refusal) => EntryState::Refused(refusal),
+                None => EntryState::Ready(loaded),
+            },
+            other => other,
+        };
         let (loaded, refusal) = match &state {
             EntryState::Building => (None, None),
             EntryState::Ready(loaded) => (Some(loaded), None),
@@ -282,8 +294,8 @@ impl Entry {
             remedy: refusal.map(|refusal| refusal.remedy.clone()),
             detail: refusal.and_then(|refusal| refusal.detail.clone()),
             descriptor: loaded.map(|loaded| loaded.descriptor_json.clone()),
-            lane: "inline",
-            lane_note: (self.settings.lane == Some(LaneChoice::Worker)).then(|| {
+            lane: self.lane().name(),
+            lane_note: (self.settings.lane.is_some_and(|lane| lane != self.lane())).then(|| {
                 "project.toml asks for lane `worker`; this host has no worker lane, so calls run inline".to_owned()
             }),
             timeout_ms: self.settings.timeout.and_then(|time| u64::try_from(time.as_millis()).ok()),

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use super::artifact::Cache;
 use super::build::{Running, Target};
 use super::catalog::{Catalog, Entry, EntryState, Index};
 use super::discover::{self, Discovery, FoundOp, Source};
-use super::load;
+use super::judge::Judge;
 use super::refusal::Refusal;
 use super::roots::{self, Root, Surroundings};
 use super::stamp::{BaseKey, Stamp, Stamps};
@@ -95,14 +94,14 @@ fn prepare(config: &Config, catalog: &Catalog, running: &Running) {
             warn_refused(entry, &refusal);
         }
     }
-    let cache = match Cache::open(&config.cache_dir) {
-        Ok(cache) => cache,
+    let judge = match Judge::open(&config.cache_dir) {
+        Ok(judge) => judge,
         Err(refusal) => return refuse_rest(catalog, &refusal),
     };
     let mut crates = Vec::new();
     for (entry, op) in ops {
         match op.source {
-            Ok(Source::Prebuilt { library }) => open(catalog, &cache, &entry, &library, None),
+            Ok(Source::Prebuilt { library }) => open(catalog, &judge, &entry, &library, None),
             Ok(Source::Crate { package }) => {
                 crates.push(Buildable { entry, package, root: op.root })
             }
@@ -115,11 +114,12 @@ fn prepare(config: &Config, catalog: &Catalog, running: &Running) {
             catalog,
             running,
             &Place { around: &around, roots: &roots, found: &found },
-            &cache,
+            &judge,
             crates,
         );
     }
-    cache.sweep();
+    judge.rest();
+    judge.sweep();
     let progress = catalog.progress();
     tracing::info!(
         ready = progress.ready,
@@ -160,14 +160,12 @@ fn refuse(catalog: &Catalog, entry: &Entry, refusal: Box<Refusal>) {
 /// Checks, copies and opens a built file; keeps a stamp of it when it was built here.
 fn open(
     catalog: &Catalog,
-    cache: &Cache,
+    judge: &Judge,
     entry: &Entry,
     library: &Path,
     stamped: Option<(&Stamps, &str)>,
 ) {
-    let opened = cache
-        .take(library)
-        .and_then(|artifact| Ok((load::load(&artifact, &entry.address)?, artifact)));
+    let opened = judge.take(library, entry);
     match opened {
         Ok((loaded, artifact)) => {
             if let Some((stamps, key)) = stamped {
@@ -187,7 +185,7 @@ fn prepare_crates(
     catalog: &Catalog,
     running: &Running,
     place: &Place<'_>,
-    cache: &Cache,
+    judge: &Judge,
     crates: Vec<Buildable>,
 ) {
     let Some(checkout) = checkout_of(place) else {
@@ -210,8 +208,8 @@ fn prepare_crates(
         let kept = stamps
             .get(&op.entry.folder)
             .filter(|stamp| stamp.key == key)
-            .and_then(|stamp| cache.get(&stamp.hash, stamp.built_at()));
-        match kept.map(|artifact| load::load(&artifact, &op.entry.address)) {
+            .and_then(|stamp| judge.kept(&stamp.hash, stamp.built_at(), &op.entry));
+        match kept {
             Some(Ok(loaded)) => catalog.set_state(&op.entry, EntryState::Ready(Arc::new(loaded))),
             // What was accepted once is refused now: the host is another one. A new build decides.
             Some(Err(_)) | None => stale.push((op.clone(), key)),
@@ -236,7 +234,7 @@ fn prepare_crates(
         catalog,
         running,
         place,
-        cache,
+        judge,
         checkout: &checkout,
         target: &target,
         stamps: &stamps,

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::settings;
+use super::{Address, settings};
+
+/// The workspace of the operations that ship with the host.
+pub(crate) const SHIPPED_WORKSPACE: &str = "_core";
 
 /// The workspace of a project that names none.
 pub const DEFAULT_WORKSPACE: &str = "default";
@@ -35,13 +38,34 @@ pub struct OpSettings {
 }
 
 /// Where calls should run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LaneChoice {
     /// In the host's own process.
     Inline,
     /// In a supervised child process.
     Worker,
+}
+
+impl LaneChoice {
+    /// As `project.toml` says it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inline => "inline",
+            Self::Worker => "worker",
+        }
+    }
+}
+
+impl OpSettings {
+    /// The lane for calls of the operation at `address`: what `project.toml` says, else `inline` for those that ship
+    /// with the host and `worker` for all others.
+    #[must_use]
+    pub fn lane_of(&self, address: &Address) -> LaneChoice {
+        let shipped = &*address.workspace == SHIPPED_WORKSPACE;
+        self.lane.unwrap_or(if shipped { LaneChoice::Inline } else { LaneChoice::Worker })
+    }
 }
 
 impl ProjectManifest {

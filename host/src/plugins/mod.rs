@@ -1,18 +1,22 @@
 //! From a folder to something that can be called: found, described, built, checked, opened, listed.
 //!
 //! - `roots` and `discover` find folders; `manifest` and `crate_folder` judge them.
-//! - `stamp`, `shadow` and `build` get an artifact out of a crate; `artifact` checks and keeps it; `load` opens it.
+//! - `stamp`, `shadow` and `build` get an artifact out of a crate; `artifact` checks and keeps it;
+//!   `probe` finds out in a child process what it is; `load` opens it.
 //! - `engine` does all that in order; [`Catalog`] is where everybody else looks.
 
 mod address;
-mod artifact;
+pub(crate) mod artifact;
 pub(crate) mod build;
 mod catalog;
 mod crate_folder;
 mod discover;
 pub(crate) mod engine;
+mod judge;
 mod load;
+pub(crate) mod loaded;
 pub(crate) mod manifest;
+pub(crate) mod probe;
 mod refusal;
 pub(crate) mod roots;
 pub(crate) mod settings;
@@ -23,7 +27,7 @@ mod tool_homes;
 pub use address::Address;
 pub use catalog::{Callable, Catalog, Entry, EntryState, EntryView, Problem, Progress};
 pub use discover::MAIN_PROJECT;
-pub use load::Loaded;
+pub use loaded::Loaded;
 pub use manifest::{DEFAULT_WORKSPACE, LaneChoice, OpSettings};
 pub use refusal::Refusal;
 pub use sdk::host::Descriptor;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why an operation cannot be called. `reason` and `remedy` also go to callers, so they name no paths; `files` and
 /// `detail` are for whoever looks after the host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// What is wrong, one line.
     pub reason: String,
@@ -17,6 +17,7 @@ pub struct Refusal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// The files or folders at fault.
+    #[serde(default)]
     pub files: Vec<PathBuf>,
     /// What to do about it.
     pub remedy: String,

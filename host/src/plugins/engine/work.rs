@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Buildable, Place, open, refuse};
-use crate::plugins::artifact::Cache;
 use crate::plugins::build::{Builder, Ended, Event, Running, Target};
 use crate::plugins::catalog::{Catalog, EntryState};
 use crate::plugins::discover;
+use crate::plugins::judge::Judge;
 use crate::plugins::refusal::Refusal;
 use crate::plugins::shadow::{Member, Shadow};
 use crate::plugins::stamp::{Stamps, short_hash};
@@ -18,7 +18,7 @@ pub(super) struct Work<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) running: &'a Running,
     pub(super) place: &'a Place<'a>,
-    pub(super) cache: &'a Cache,
+    pub(super) judge: &'a Judge,
     pub(super) checkout: &'a Path,
     pub(super) target: &'a Target,
     pub(super) stamps: &'a Stamps,
@@ -150,7 +150,7 @@ impl Work<'_> {
                 });
                 let Some((op, key)) = op else { return };
                 done += 1;
-                open(self.catalog, self.cache, &op.entry, &library, Some((self.stamps, key)));
+                open(self.catalog, self.judge, &op.entry, &library, Some((self.stamps, key)));
                 tracing::info!(op = %op.entry.address, "built {done} of {}", packages.len());
                 self.catalog.note(format!("built {done} of {} operations", packages.len()));
             }

@@ -1,0 +1,70 @@
+//! [`Judge`]: from a built file to a version that may be called, or to the reason why not.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::artifact::{Artifact, Cache};
+use super::catalog::Entry;
+use super::loaded::{Loaded, check_fit};
+use super::probe::{self, Prober};
+use super::refusal::Refusal;
+
+/// Checks files, copies them to the cache, probes the copies and compares them with the folders they came from.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    cache: Cache,
+    prober: RefCell<Prober>,
+}
+
+impl Judge {
+    /// Opens the cache in this folder.
+    pub(crate) fn open(cache: &Path) -> Result<Self, Box<Refusal>> {
+        Ok(Self { cache: Cache::open(cache)?, prober: RefCell::default() })
+    }
+
+    /// A version from a file that was just built or delivered.
+    pub(crate) fn take(
+        &self,
+        library: &Path,
+        entry: &Entry,
+    ) -> Result<(Loaded, Artifact), Box<Refusal>> {
+        let artifact = self.cache.take(library)?;
+        let loaded = self.loaded(&artifact, entry).map_err(|refusal| {
+            // The author knows the file, not the copy of it.
+            let mut refusal = refusal;
+            if refusal.files == [artifact.path.clone()] {
+                refusal.files.clear();
+            }
+            refusal.file(library)
+        })?;
+        Ok((loaded, artifact))
+    }
+
+    /// A version from the copy of this hash, if that is still there.
+    pub(crate) fn kept(
+        &self,
+        hash: &str,
+        built_at: SystemTime,
+        entry: &Entry,
+    ) -> Option<Result<Loaded, Box<Refusal>>> {
+        let artifact = self.cache.get(hash, built_at)?;
+        Some(self.loaded(&artifact, entry))
+    }
+
+    fn loaded(&self, artifact: &Artifact, entry: &Entry) -> Result<Loaded, Box<Refusal>> {
+        let descriptor = probe::examine(&self.cache, &mut self.prober.borrow_mut(), artifact)?;
+        check_fit(&descriptor, &entry.address, entry.lane())?;
+        Loaded::new(artifact, descriptor)
+    }
+
+    /// Ends the child that probed, if there is one: the next probe starts another.
+    pub(crate) fn rest(&self) {
+        self.prober.take();
+    }
+
+    /// Removes copies that nobody has used for long.
+    pub(crate) fn sweep(&self) {
+        self.cache.sweep();
+    }
+}
