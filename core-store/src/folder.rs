@@ -1,5 +1,5 @@
 //! A confined directory under one lock: documents that are replaced whole, files that are created
-//! once.
+//! once, files that only grow.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -391,14 +391,9 @@ impl FolderGuard {
         content: &str,
         rename: impl FnOnce(&Path, &Path) -> std::io::Result<bool>,
     ) -> Result<bool, StoreError> {
-        check_relative(name)?;
+        let (path, dir) = self.position(name)?;
         let folder = &self.folder;
         let backend = &folder.shared.backend;
-        let path = folder.path.join(name);
-        // The directory counts: a link at the path itself is replaced, not followed.
-        let dir = path.parent().unwrap_or(&folder.path).to_owned();
-        folder.confine(&folder.path, &folder.root)?;
-        folder.confine(&dir, &folder.path)?;
         if dir != folder.path {
             backend
                 .create_dirs(&dir, folder.sync())
@@ -421,17 +416,70 @@ impl FolderGuard {
         Ok(false)
     }
 
-    /// Removes a file; `false` when there was none.
-    pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
+    /// Adds whole lines to a document that grows, creating it and its directory. One write at its end:
+    /// what stands there is never touched, and after a crash a reader finds the old bytes, or those and
+    /// some or all of the new ones. A line that a crash has torn is ended first. A link is refused.
+    pub fn append(&self, name: &str, lines: &str) -> Result<(), StoreError> {
+        let (path, dir) = self.position(name)?;
+        let folder = &self.folder;
+        let backend = &folder.shared.backend;
+        if backend.is_link(&path).map_err(io_error("read", &path))? {
+            return Err(StoreError::Outside { path, root: folder.path.clone() });
+        }
+        if dir != folder.path {
+            backend
+                .create_dirs(&dir, folder.sync())
+                .map_err(io_error("create the directory", &dir))?;
+        }
+        let is_new = backend.stamp(&path).map_err(io_error("read", &path))?.is_none();
+        let last = backend.last_byte(&path).map_err(io_error("read", &path))?;
+        let torn = last.is_some_and(|byte| byte != b'\n');
+        let parts: [&[u8]; 2] = [if torn { b"\n" } else { b"" }, lines.as_bytes()];
+        backend
+            .write(&path, &parts, WriteMode::Append, folder.sync())
+            .map_err(io_error("append to", &path))?;
+        if is_new {
+            folder.sync_names(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a document another name in this folder, its bytes untouched; `false`, and nothing done, when
+    /// anything stands there.
+    pub fn rename(&self, from: &str, to: &str) -> Result<bool, StoreError> {
+        let (from, old_dir) = self.position(from)?;
+        let (to, new_dir) = self.position(to)?;
+        let folder = &self.folder;
+        let renamed =
+            folder.shared.backend.rename_new(&from, &to).map_err(io_error("rename", &from))?;
+        if renamed {
+            folder.sync_names(&new_dir)?;
+            if old_dir != new_dir {
+                folder.sync_names(&old_dir)?;
+            }
+        }
+        Ok(renamed)
+    }
+
+    /// The path of a name and its directory, which must be in the folder. The path itself may be a link:
+    /// whoever writes replaces it or refuses it, and never follows it.
+    fn position(&self, name: &str) -> Result<(PathBuf, PathBuf), StoreError> {
         check_relative(name)?;
         let folder = &self.folder;
         let path = folder.path.join(name);
-        let dir = path.parent().unwrap_or(&folder.path);
+        let dir = path.parent().unwrap_or(&folder.path).to_owned();
         folder.confine(&folder.path, &folder.root)?;
-        folder.confine(dir, &folder.path)?;
+        folder.confine(&dir, &folder.path)?;
+        Ok((path, dir))
+    }
+
+    /// Removes a file; `false` when there was none.
+    pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
+        let (path, dir) = self.position(name)?;
+        let folder = &self.folder;
         let removed = folder.shared.backend.remove(&path).map_err(io_error("remove", &path))?;
         if removed {
-            folder.sync_names(dir)?;
+            folder.sync_names(&dir)?;
         }
         Ok(removed)
     }

@@ -134,6 +134,8 @@ impl Method {
     pub const FOLDER_RENAME: Self = Self(43);
     /// Many whole files.
     pub const FOLDER_READ_ALL: Self = Self(44);
+    /// Where the folder is, for programs that an operation starts on it.
+    pub const FOLDER_PATH: Self = Self(45);
 
     /// Time of the call.
     pub const NOW: Self = Self(48);

@@ -44,6 +44,17 @@ impl<'c> Folder<'c> {
         self.ask(Method::FOLDER_EXISTS, &FolderRequest { folder: self.folder })
     }
 
+    /// The directory as an absolute path, for a program that works on it. What an operation writes itself
+    /// goes through the guard.
+    ///
+    /// # Errors
+    /// The path is not UTF-8.
+    pub fn path(&self) -> Result<String, UdfError> {
+        let request = FolderRequest { folder: self.folder };
+        let frame = self.context.request(Method::FOLDER_PATH, &request)?;
+        Ok(<&str>::decode(&frame)?.to_owned())
+    }
+
     /// The text of a document; `None` if there is none.
     ///
     /// # Errors
@@ -143,9 +154,9 @@ impl FolderGuard<'_> {
         self.folder.ask(Method::FOLDER_CREATE, &request)
     }
 
-    /// Adds `text`, whole lines, to a document that grows: evidence, not state. One write; when the
-    /// document ends in a torn line that line is ended first. The document and its directory are created.
-    /// Unlike [`FolderGuard::replace`] it is not waited for until it is on disk.
+    /// Adds `text`, whole lines, to a document that grows; it is on disk when this returns. One write, so
+    /// that after a crash the old lines stand, and at most the last new one is torn; a torn line is ended
+    /// before anything is added. The document and its directory are created.
     ///
     /// # Errors
     /// The disk refuses, or the document is a link.

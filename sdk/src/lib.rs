@@ -68,7 +68,7 @@ pub use params::{FromParam, Json, Params};
 pub use record::{ObjectEdit, Record};
 pub use reply::Reply;
 pub use sdk_macros::udf;
-pub use serde_json::{Value, json};
+pub use serde_json::{Map, Value, json};
 pub use time::Timestamp;
 pub use transaction::{CollectionMut, Transaction};
 pub use udf::Udf;

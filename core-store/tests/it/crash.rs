@@ -205,3 +205,43 @@ fn documents_of_folders() {
         },
     );
 }
+
+#[test]
+fn documents_that_grow_and_change_their_name() {
+    const WAIT: Duration = Duration::from_secs(5);
+    at_every_step(
+        |disk| {
+            disk.create_dirs("/work/logs".as_ref(), true).unwrap();
+            disk.put("/work/logs/state".as_ref(), b"broken").unwrap();
+        },
+        |store, acknowledged: &mut Vec<&str>| {
+            let folder = store.folder("/work".as_ref(), "", ".lock").unwrap();
+            let Ok(guard) = folder.lock(WAIT) else { return };
+            if guard.rename("logs/state", "logs/state.corrupt-1").is_ok_and(|renamed| renamed) {
+                acknowledged.push("renamed");
+            }
+            for line in ["1\n", "2\n", "3\n"] {
+                if guard.append("logs/journal", line).is_ok() {
+                    acknowledged.push(line);
+                }
+            }
+        },
+        |disk, durability, acknowledged, name| {
+            let folder = open(disk, durability).folder("/work".as_ref(), "", ".lock").unwrap();
+            let read = |document: &str| folder.read(document).unwrap();
+            let (old, new) = (read("logs/state"), read("logs/state.corrupt-1"));
+            assert_eq!(old.or(new.clone()).as_deref(), Some("broken"), "{name}");
+            assert!(new.is_some() || !acknowledged.contains(&"renamed"), "{name}");
+            let lines: String =
+                acknowledged.iter().filter(|line| line.ends_with('\n')).copied().collect();
+            let journal = read("logs/journal").unwrap_or_default();
+            assert!(journal.starts_with(&lines), "{name}: {journal:?} after {lines:?}");
+            folder.lock(WAIT).unwrap().append("logs/journal", "next\n").unwrap();
+            let after = read("logs/journal").unwrap();
+            assert!(
+                after.starts_with(&journal) && after.ends_with("\nnext\n") || after == "next\n",
+                "{name}: {after:?}"
+            );
+        },
+    );
+}

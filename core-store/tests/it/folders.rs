@@ -55,6 +55,33 @@ fn documents_are_replaced_created_once_listed_and_removed() {
 }
 
 #[test]
+fn documents_grow_by_whole_lines_and_change_their_name() {
+    let place = Place::new();
+    let run = folder(&place, "r");
+    run.create(|_| Ok(())).unwrap();
+    let guard = run.lock(WAIT).unwrap();
+    guard.append("logs/journal", "1\n2\n").unwrap();
+    guard.append("logs/journal", "3\n").unwrap();
+    assert_eq!(run.read("logs/journal").unwrap().as_deref(), Some("1\n2\n3\n"));
+    // A crash has torn the last line.
+    place.put("runs/r/logs/journal", "1\n2\n{\"half");
+    guard.append("logs/journal", "3\n").unwrap();
+    assert_eq!(run.read("logs/journal").unwrap().as_deref(), Some("1\n2\n{\"half\n3\n"));
+    place.put("runs/r/logs/old", "kept");
+    assert!(!guard.rename("logs/journal", "logs/old").unwrap(), "the name is taken");
+    assert_eq!(run.read("logs/old").unwrap().as_deref(), Some("kept"));
+    assert!(guard.rename("logs/journal", "logs/new").unwrap());
+    assert_eq!(run.read("logs/journal").unwrap(), None);
+    assert_eq!(run.read("logs/new").unwrap().as_deref(), Some("1\n2\n{\"half\n3\n"));
+    assert!(guard.rename("logs/gone", "logs/x").is_err());
+    // Links are never written through.
+    place.put("runs/secret", "x\n");
+    symlink(place.at("runs/secret"), place.at("runs/r/link")).unwrap();
+    assert!(matches!(guard.append("link", "y\n"), Err(StoreError::Outside { .. })));
+    assert_eq!(std::fs::read_to_string(place.at("runs/secret")).unwrap(), "x\n");
+}
+
+#[test]
 fn names_that_are_not_plain_are_refused() {
     let place = Place::new();
     std::fs::create_dir_all(place.at("runs/r")).unwrap();
@@ -66,6 +93,9 @@ fn names_that_are_not_plain_are_refused() {
         assert!(matches!(guard.replace(name, ""), Err(StoreError::Name { .. })), "{name:?}");
         assert!(matches!(guard.create_new(name, ""), Err(StoreError::Name { .. })), "{name:?}");
         assert!(matches!(guard.remove(name), Err(StoreError::Name { .. })), "{name:?}");
+        assert!(matches!(guard.append(name, ""), Err(StoreError::Name { .. })), "{name:?}");
+        assert!(matches!(guard.rename(name, "x"), Err(StoreError::Name { .. })), "{name:?}");
+        assert!(matches!(guard.rename("x", name), Err(StoreError::Name { .. })), "{name:?}");
         if !name.is_empty() {
             let opened = place.store().folder(&place.at("runs"), name, "lock");
             assert!(matches!(opened, Err(StoreError::Name { .. })), "{name:?}");

@@ -224,8 +224,25 @@ impl Act<'_> {
     }
 
     fn operation(&mut self, name: &str, parameters: &Map<String, Value>) -> Told {
-        let address = Address::parse(name).ok_or_else(|| format!("there is no action `{name}`"))?;
-        let answer = self.agent.operations.call(&address, texts(parameters));
+        let own = self.decided.workflow.as_ref().filter(|_| self.decided.by_code);
+        let answer = match own.filter(|(_, description)| description.is_own_action(name)) {
+            Some((workflow, _)) => {
+                let state_dir = self.decided.route.as_ref().map_or("", |route| &route.state_dir);
+                let (task, parameters) =
+                    (self.task.file.to_workflow(), Value::Object(parameters.clone()));
+                WorkflowClient::new(&*self.agent.operations, workflow).own_action(
+                    name,
+                    &task,
+                    state_dir,
+                    &parameters,
+                )
+            }
+            None => {
+                let address =
+                    Address::parse(name).ok_or_else(|| format!("there is no action `{name}`"))?;
+                self.agent.operations.call(&address, texts(parameters))
+            }
+        };
         self.record_stage(name, &answer)?;
         answer.map(|answer| shown(&answer)).map_err(|error| error.to_string())
     }

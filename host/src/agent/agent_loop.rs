@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::act::Act;
 use super::hooks::Hooks;
 use super::human::{Answer, Human};
-use super::operations::Operations;
+use super::operations::{Operations, WorkflowPlace};
 use super::provider::Provider;
 use super::stream::Event;
 use super::task_file::{Parked, Status, Taken, TaskFile, Why};
@@ -605,6 +605,45 @@ impl AgentLoop {
         if let Err(error) = self.human().set_status(&file.id, file.status.word()) {
             tracing::warn!(target: "udf_host::agent", task = %file.id, "its status was not stored: {error}");
         }
+        if !file.is_ended() || file.workflow_id.is_empty() {
+            return;
+        }
+        // What the workflow runs for the task is ended with it. Whatever a crash leaves running here is ended
+        // by `boot_restore` at the next start.
+        if let Some(place) = self.operations.workflow(&file.workflow_id) {
+            let client = WorkflowClient::new(&*self.operations, &place);
+            if let Err(error) = client.task_ended(&file.to_workflow(), file.status.word()) {
+                tracing::warn!(target: "udf_host::agent", task = %file.id, "its workflow did not hear of the end: {error}");
+            }
+        }
+    }
+
+    /// Every workflow that ever had a subject hears which of its tasks did not end.
+    fn tell_workflows(&self, standing: &[Standing]) {
+        let workflows = match self.tasks.workflows() {
+            Ok(workflows) => workflows,
+            Err(error) => {
+                tracing::error!(target: "udf_host::agent", "no workflow hears of the start: {error}");
+                return;
+            }
+        };
+        // An alias is the same workflow: it hears once, of all its tasks.
+        let mut places: Vec<WorkflowPlace> =
+            workflows.iter().filter_map(|id| self.operations.workflow(id)).collect();
+        places.sort_by(|a, b| a.folder.cmp(&b.folder));
+        places.dedup();
+        for place in places {
+            let is_its = |task: &&Standing| {
+                !task.ghost
+                    && self.operations.workflow(&task.file.workflow_id).as_ref() == Some(&place)
+            };
+            let running: Vec<&str> =
+                standing.iter().filter(is_its).map(|task| task.file.id.as_str()).collect();
+            let client = WorkflowClient::new(&*self.operations, &place);
+            if let Err(error) = client.boot_restore(&running) {
+                tracing::warn!(target: "udf_host::agent", workflow = %place.address, "it did not hear of the start: {error}");
+            }
+        }
     }
 
     /// What a restart finds: every task that did not end, ghosts cancelled. Parked tasks stay parked.
@@ -659,6 +698,7 @@ impl AgentLoop {
                 }
             }
         }
+        self.tell_workflows(&standing);
         Ok(standing)
     }
 }

@@ -77,7 +77,13 @@ impl TaskTurn<'_> {
         let Chosen { step, route, has_subject, .. } = chosen;
         let mut by_code = None;
         if let Some(decisions) = step.as_ref().and_then(Step::decisions) {
-            let batch = task_batch(decisions, None, |name| self.exists(name));
+            let batch = task_batch(decisions, None, |name| {
+                if description.is_own_action(name) {
+                    Availability::Ready
+                } else {
+                    self.exists(name)
+                }
+            });
             // Nothing of it can run: the model has the turn (contract §2).
             if batch.chosen.iter().any(|chosen| chosen.error.is_none()) {
                 by_code = Some(batch);

@@ -224,6 +224,15 @@ impl Tasks {
         Ok(())
     }
 
+    /// The ids under which workflows have had a subject.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn workflows(&self) -> Result<Vec<String>, TasksError> {
+        let entries = self.folder("owners", LOCK)?.list("")?.into_iter();
+        Ok(entries.filter_map(|entry| Some(entry.name.strip_suffix(".json")?.to_owned())).collect())
+    }
+
     /// Owners of a workflow's subjects.
     ///
     /// # Errors

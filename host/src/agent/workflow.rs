@@ -18,6 +18,20 @@ pub struct Description {
     pub select_action_prompt: Option<String>,
     /// Action whose result is the work outcome.
     pub stage_action: Option<String>,
+    /// Action that tells others the result is ready.
+    pub notify_action: Option<String>,
+}
+
+impl Description {
+    /// Whether this is an action of the workflow's own: a plain name, served by the workflow operation as a
+    /// `call` of that name. Only its own steps can choose it.
+    #[must_use]
+    pub fn is_own_action(&self, name: &str) -> bool {
+        let own = [&self.stage_action, &self.notify_action];
+        !name.is_empty()
+            && !name.contains('.')
+            && own.iter().any(|action| action.as_deref() == Some(name))
+    }
 }
 
 /// What a workflow chose for a turn.
@@ -116,6 +130,36 @@ impl<'a> WorkflowClient<'a> {
             Some(Route { workflow: text(route, "workflow")?, state_dir: text(route, "state_dir")? })
         });
         Ok(Chosen { step, route, has_subject: answer.get("subject") == Some(&Value::Bool(true)) })
+    }
+
+    /// Carries out an action of the workflow's own for a task.
+    ///
+    /// # Errors
+    /// What the operation answers.
+    pub fn own_action(
+        &self,
+        name: &str,
+        task: &Value,
+        state_dir: &str,
+        parameters: &Value,
+    ) -> Result<Value, CallError> {
+        self.call(name, task, state_dir, parameters, "")
+    }
+
+    /// Tells it that a task came to its end, in whatever way.
+    ///
+    /// # Errors
+    /// It could not end what ran for the task.
+    pub fn task_ended(&self, task: &Value, status: &str) -> Result<(), CallError> {
+        self.call("task_ended", task, "", &json!({"status": status}), "").map(|_| ())
+    }
+
+    /// Tells it which of its tasks did not end, when a host starts.
+    ///
+    /// # Errors
+    /// It could not look after what runs.
+    pub fn boot_restore(&self, running: &[&str]) -> Result<(), CallError> {
+        self.call("boot_restore", &Value::Null, "", &json!({"running": running}), "").map(|_| ())
     }
 
     /// Calls a recorder for a state directory.

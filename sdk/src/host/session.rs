@@ -125,6 +125,7 @@ impl StoreSession {
             Method::FOLDER_APPEND => self.folder_append(request),
             Method::FOLDER_RENAME => self.folder_rename(request),
             Method::FOLDER_READ_ALL => self.folder_read_all(request),
+            Method::FOLDER_PATH => self.folder_path(request),
             Method::NOW => Ok(self.now().encode()),
             Method::RANDOM => random(request),
             _ => return None,

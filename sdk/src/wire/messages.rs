@@ -178,6 +178,7 @@ messages! { 'a:
     }
 
     /// `FOLDER_UNLOCK`: reply nothing. `FOLDER_EXISTS`: reply whether the directory is there.
+    /// `FOLDER_PATH`: reply its absolute path.
     FolderRequest {
         /// Which folder.
         folder: u32,

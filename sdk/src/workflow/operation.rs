@@ -42,6 +42,8 @@ pub const CALLS: &[&str] = &[
     "adopt_reset",
     "task_state",
     "task_end_gate",
+    "task_ended",
+    "boot_restore",
     "state",
     "journal",
 ];
@@ -73,6 +75,8 @@ pub struct Request<'a> {
 /// | `record_outcome` | the same, for the end of an agent: `{"agent", "status", "result"}` |
 /// | `task_state` | the extra block of the full prompt |
 /// | `task_end_gate` | `{"allowed", "refusal"}` |
+/// | `task_ended` | `{"ok": true}`, the task being ended with the `status` of the arguments |
+/// | `boot_restore` | `{"ghosts": [id]}`: which of the tasks `running` (arguments) are nobody's |
 /// | `state` | `{"phase", "state", "ledger", "outcomes"}` |
 /// | `journal` | the last `limit` lines (50) |
 ///
@@ -93,6 +97,11 @@ pub fn serve(
         "step" => served.step(),
         "task_state" => Ok(Reply::text(&workflow.task_state(&served.task))),
         "task_end_gate" => served.end_gate(),
+        "task_ended" => {
+            workflow.on_task_ended(&served.task, served.argument("status")).map_err(domain)?;
+            Ok(Reply::value(&json!({"ok": true})))
+        }
+        "boot_restore" => served.boot(),
         "state" => served.state(),
         "journal" => served.journal(),
         "record_outcome" => served.record(&served.outcome()),
@@ -251,6 +260,17 @@ impl<'a> Served<'a> {
             }
         };
         Ok(Reply::value(&json!({"allowed": refusal.is_none(), "refusal": refusal})))
+    }
+
+    fn boot(&self) -> Result<Reply, UdfError> {
+        let running = self.request.arguments.get("running").and_then(Value::as_array);
+        let running: Option<Vec<&str>> =
+            running.map(|ids| ids.iter().filter_map(Value::as_str).collect());
+        let running = running.ok_or_else(|| {
+            UdfError::bad_parameter("`boot_restore` needs `arguments` {\"running\": [task id, …]}")
+        })?;
+        let ghosts = self.workflow.on_boot(&running).map_err(domain)?;
+        Ok(Reply::value(&json!({"ghosts": ghosts})))
     }
 
     /// Looks without a lock: every file is one moment's.

@@ -209,6 +209,25 @@ pub trait Workflow {
     /// Runs when the check found defects and that is saved.
     fn on_check_failed(&self, _state_dir: &str) {}
 
+    /// Runs when a task of this workflow came to its end, in whatever way: what runs on its behalf is to
+    /// be ended. `status` is the word of the loop (`complete`, `abort`, `cancelled`). May run twice.
+    ///
+    /// # Errors
+    /// Any: it is logged, the task stays ended.
+    fn on_task_ended(&self, _task: &Task, _status: &str) -> Answer<()> {
+        Ok(())
+    }
+
+    /// Runs when a host starts, before restored tasks go on. `running` are the ids of all tasks of this
+    /// workflow that did not end; gives back those among them that are nobody's any more (contract §10,
+    /// ghost guard). What runs for tasks that did end is to be ended here.
+    ///
+    /// # Errors
+    /// Any: it is logged, and nobody is judged.
+    fn on_boot(&self, _running: &[&str]) -> Answer<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Directive for the reply to a user message.
     fn answer_user_prompt(&self, ctx: &TurnContext<'_>, message: &str) -> String {
         texts::answer_user(&self.describe_subject(ctx), message, ctx.state.verified)

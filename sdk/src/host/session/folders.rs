@@ -1,8 +1,6 @@
 //! Folders of a call.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use core_store::{FolderGuard, StoreError};
@@ -28,38 +26,6 @@ impl OpenFolder {
         let message = "a folder is written under its lock only: call `lock` first";
         self.guard.as_ref().ok_or_else(|| UdfError::new(ErrorKind::Refused, message))
     }
-}
-
-/// The path of a document that is no link, in a directory that does not lead out of the folder.
-fn confined(guard: &FolderGuard, name: &str) -> Result<PathBuf, UdfError> {
-    let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
-    // Checks every part of the name, and where the directory really is.
-    let entries = guard.list(directory).map_err(store_error)?;
-    let last = name.rsplit('/').next().unwrap_or(name);
-    let path = guard.path().join(name);
-    if matches!(last, "" | "." | "..") || last.contains('\0') {
-        return Err(UdfError::raised(format!("`{name}` cannot name a file in a folder")));
-    }
-    let is_there = entries.iter().any(|entry| entry.name == last);
-    if is_there && path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-        return Err(UdfError::raised(format!("{} is not a plain file", path.display())));
-    }
-    Ok(path)
-}
-
-/// Whether the file ends in the middle of a line.
-fn ends_torn(file: &mut File) -> std::io::Result<bool> {
-    if file.seek(SeekFrom::End(0))? == 0 {
-        return Ok(false);
-    }
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last != *b"\n")
-}
-
-fn refused(action: &str, path: &Path, error: &std::io::Error) -> UdfError {
-    UdfError::raised(format!("cannot {action} {}: {error}", path.display()))
 }
 
 impl StoreSession {
@@ -181,24 +147,11 @@ impl StoreSession {
         Ok(guard.remove(request.name).map_err(store_error)?.encode())
     }
 
-    /// The store has no append for folders, as nothing that is appended here is state: no commit waits
-    /// for it, and readers pass over a torn line. The lock and the folder's confinement hold all the same.
     pub(super) fn folder_append(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         let request = FolderWriteRequest::decode(request)?;
         let mut open = self.open();
         let guard = open.folder(request.folder)?.guard()?;
-        let path = confined(guard, request.name)?;
-        let appended = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
-            let mut file = File::options().read(true).append(true).create(true).open(&path)?;
-            let torn = ends_torn(&mut file)?;
-            let mut text = Vec::with_capacity(request.text.len() + 1);
-            if torn {
-                text.push(b'\n');
-            }
-            text.extend_from_slice(request.text.as_bytes());
-            file.write_all(&text)
-        });
-        appended.map_err(|error| refused("append to", &path, &error))?;
+        guard.append(request.name, request.text).map_err(store_error)?;
         Ok(Vec::new())
     }
 
@@ -206,15 +159,19 @@ impl StoreSession {
         let request = FolderRenameRequest::decode(request)?;
         let mut open = self.open();
         let guard = open.folder(request.folder)?.guard()?;
-        let (from, to) = (confined(guard, request.from)?, confined(guard, request.to)?);
-        // The lock is held: nobody takes the name between the look and the renaming.
-        if to.symlink_metadata().is_ok() {
-            return Ok(false.encode());
-        }
-        let renamed = std::fs::rename(&from, &to)
-            .and_then(|()| to.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all()));
-        renamed.map_err(|error| refused("rename", &from, &error))?;
-        Ok(true.encode())
+        Ok(guard.rename(request.from, request.to).map_err(store_error)?.encode())
+    }
+
+    pub(super) fn folder_path(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        let mut open = self.open();
+        let path = open.folder(FolderRequest::decode(request)?.folder)?.folder.path();
+        let path = std::path::absolute(path).map_err(|error| {
+            UdfError::raised(format!("no absolute path of {}: {error}", path.display()))
+        })?;
+        let text = path.to_str().ok_or_else(|| {
+            UdfError::raised(format!("the path of {} is not UTF-8", path.display()))
+        })?;
+        Ok(text.encode())
     }
 
     pub(super) fn folder_create_dir(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
