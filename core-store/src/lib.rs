@@ -23,6 +23,7 @@ mod lock;
 mod log;
 mod snapshot;
 mod store;
+mod tally;
 mod transaction;
 
 pub use backend::{Backend, Crash, Entry, FileBackend, Held, MemoryBackend, Stamp, WriteMode};
@@ -32,4 +33,5 @@ pub use folder::{Draft, Folder, FolderGuard};
 pub use log::Log;
 pub use snapshot::{Snapshot, State};
 pub use store::{AppStore, Durability, Store, StoreOptions, resolve_app_dir};
+pub use tally::Check;
 pub use transaction::{Commit, Transaction};

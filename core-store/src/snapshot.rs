@@ -10,6 +10,7 @@ use json_text::{Json, Specials, render_list};
 
 use crate::collection::{Record, Records};
 use crate::index::FieldIndex;
+use crate::tally::{Check, Tallies};
 
 /// How the file of a collection was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,7 @@ struct Inner {
     value: Arc<str>,
     records: Records,
     indexes: RwLock<BTreeMap<Box<str>, Arc<FieldIndex>>>,
+    tallies: RwLock<Tallies>,
 }
 
 fn next_version() -> u64 {
@@ -62,6 +64,7 @@ impl Clone for Inner {
             value: Arc::clone(&self.value),
             records: self.records.clone(),
             indexes: RwLock::new(self.indexes().clone()),
+            tallies: RwLock::new(self.tallies().clone()),
         }
     }
 }
@@ -69,7 +72,27 @@ impl Clone for Inner {
 impl Inner {
     fn new(state: State, value: &str, records: Records) -> Self {
         let version = next_version();
-        Self { version, state, value: value.into(), records, indexes: RwLock::default() }
+        Self {
+            version,
+            state,
+            value: value.into(),
+            records,
+            indexes: RwLock::default(),
+            tallies: RwLock::default(),
+        }
+    }
+
+    fn tallies(&self) -> std::sync::RwLockReadGuard<'_, Tallies> {
+        self.tallies.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many records fail the check, counted when first asked for.
+    fn failing(&self, check: &Check) -> usize {
+        if let Some(failing) = self.tallies().failing(check) {
+            return failing;
+        }
+        let mut tallies = self.tallies.write().unwrap_or_else(PoisonError::into_inner);
+        tallies.count(check, self.records.texts())
     }
 
     fn indexes(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<Box<str>, Arc<FieldIndex>>> {
@@ -189,6 +212,12 @@ impl Snapshot {
         self.0.matching(field, value, usize::MAX)
     }
 
+    /// Whether every record passes the check; true of none. The first answer looks at all records, later ones and
+    /// those of the states that commits make of this one only at what changed.
+    pub fn all(&self, check: &Check) -> bool {
+        self.0.failing(check) == 0
+    }
+
     /// The whole value as a canonical file has it; the default when missing or corrupt.
     pub fn value_text(&self) -> Cow<'_, str> {
         if self.0.state != State::Stored {
@@ -228,6 +257,12 @@ impl Snapshot {
         inner.state = State::Stored;
         let records = &mut inner.records;
         let old_len = records.len();
+        let tallies = inner.tallies.get_mut().unwrap_or_else(PoisonError::into_inner);
+        changes
+            .replaced
+            .keys()
+            .filter_map(|at| records.text(*at))
+            .for_each(|old| tallies.left(old));
         let buffer = records.add_buffer(changes.text);
         for (position, range) in &changes.replaced {
             records.replace(*position, buffer, range.clone());
@@ -235,6 +270,9 @@ impl Snapshot {
         for range in changes.pushed {
             records.push(buffer, range);
         }
+        let changed = || changes.replaced.keys().copied().chain(old_len..records.len());
+        changed().filter_map(|at| records.text(at)).for_each(|new| tallies.came(new));
+        changes.removed.iter().filter_map(|at| records.text(*at)).for_each(|old| tallies.left(old));
         let indexes = inner.indexes.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !changes.removed.is_empty() {
             records.retain(|position| !changes.removed.contains(&position));
@@ -259,6 +297,9 @@ impl Snapshot {
         inner.records.tidy(base.0.records.buffers());
         for field in base.0.indexes().keys() {
             inner.index(field);
+        }
+        for check in base.0.tallies().checks() {
+            inner.failing(check);
         }
         Self(Arc::new(inner))
     }

@@ -46,6 +46,8 @@ pub struct ParamSpec {
     pub json_type: &'static str,
     /// The text it has when it is left out; without one it is required.
     pub default: Option<&'static str>,
+    /// The column whose value it asks for, when all it does is that.
+    pub filters: Option<&'static str>,
 }
 
 /// One column of the rows an operation returns.
@@ -155,6 +157,7 @@ impl UdfSpec {
                     .set("type", param.json_type)
                     .set("default", param.default)
                     .set("required", param.default.is_none())
+                    .set("filters", param.filters)
             })
             .collect();
         let columns: Vec<Object> = self
@@ -205,8 +208,20 @@ mod tests {
     #[test]
     fn the_json_form_is_fixed() {
         static PARAMS: [ParamSpec; 2] = [
-            ParamSpec { name: "id", doc: "Which \"card\".", json_type: "string", default: None },
-            ParamSpec { name: "n", doc: "", json_type: "integer", default: Some("") },
+            ParamSpec {
+                name: "id",
+                doc: "Which \"card\".",
+                json_type: "string",
+                default: None,
+                filters: None,
+            },
+            ParamSpec {
+                name: "n",
+                doc: "",
+                json_type: "string",
+                default: Some(""),
+                filters: Some("id"),
+            },
         ];
         static COLUMNS: [Column; 2] = [Column::text("id"), Column::json("payload")];
         let spec = UdfSpec {
@@ -222,8 +237,8 @@ mod tests {
             spec.to_json(),
             concat!(
                 r#"{"interface":1,"project":null,"op":"get_card","doc":"One card.","params":["#,
-                r#"{"name":"id","doc":"Which \"card\".","type":"string","default":null,"required":true},"#,
-                r#"{"name":"n","doc":"","type":"integer","default":"","required":false}],"#,
+                r#"{"name":"id","doc":"Which \"card\".","type":"string","default":null,"required":true,"filters":null},"#,
+                r#"{"name":"n","doc":"","type":"string","default":"","required":false,"filters":"id"}],"#,
                 r#""reads":["cards"],"writes":[],"calls":[],"logs":[],"net":false,"folders":false,"#,
                 r#""folders_read_only":false,"#,
                 r#""columns":[{"name":"id","type":"s"},{"name":"payload","type":"j"}],"#,

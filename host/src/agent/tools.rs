@@ -160,6 +160,7 @@ mod tests {
                 json_type: json_type.into(),
                 default: default.map(str::to_owned),
                 required,
+                filters: None,
             };
         Tool {
             address: Address::parse(address).unwrap(),

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use core_store::{AppStore, Store};
+use sdk::host::Descriptor;
 
 use super::error::OperationFailure;
-use super::operations::{Answered, Arguments, LookupError, OpAddress, Operations, Signature};
+use super::operations::{
+    Answered, Arguments, Filter, LookupError, OpAddress, Operations, Signature,
+};
 use super::table::{Body, Declared, Kind};
 use crate::dispatch::{Call, Reading};
 use crate::error::HostError;
@@ -134,29 +137,20 @@ impl Operations for Dispatched<'_> {
         let address = self.address(address).map_err(lookup_error)?;
         let loaded = self.loaded(&address).map_err(lookup_error)?;
         let descriptor = &loaded.descriptor;
-        let declared = |column: &sdk::host::ColumnDescriptor| Declared {
-            name: column.name.clone(),
-            kind: Some(Kind::of_letter(&column.kind)),
+        let filter = |param: &sdk::host::ParamDescriptor| {
+            Some(Filter { param: param.name.clone(), column: param.filters.clone()? })
         };
         Ok(Signature {
             params: descriptor.params.iter().map(|param| param.name.clone()).collect(),
-            columns: descriptor.columns.iter().map(declared).collect(),
+            columns: columns(descriptor),
+            filters: descriptor.params.iter().filter_map(filter).collect(),
             writes: self.writes(&address, Arc::clone(&loaded)),
         })
     }
 
     fn call(&self, address: &OpAddress, args: &Arguments) -> Result<Answered, OperationFailure> {
         let address = self.address(address).map_err(failure)?;
-        let mut call = Call { request_id: self.request_id.clone(), ..Call::new(address.clone()) };
-        for (name, text) in args {
-            if name == "app_dir" {
-                call.app_dir = Some(text.clone());
-            } else {
-                call.params.push((name.clone(), text.clone()));
-            }
-        }
-        let reading = Arc::new(Reading::default());
-        call.reading = Some(Arc::clone(&reading));
+        let (call, reading) = self.reading(&address, args);
         let seen = Seen::before(self.host, &address, call.app_dir.as_deref());
         let reply = self.host.dispatcher.call(call).map_err(failure)?;
         let rows = self.loaded(&address).ok().and_then(|loaded| loaded.descriptor.rows.clone());
@@ -172,6 +166,67 @@ impl Operations for Dispatched<'_> {
             .map(|seen| Arc::new(move || seen.is_current()) as Arc<dyn Fn() -> bool + Send + Sync>);
         Ok(Answered { body, fresh })
     }
+
+    fn is_uniform(&self, address: &OpAddress, args: &Arguments) -> bool {
+        let address = self.address(address);
+        address.is_ok_and(|address| self.seen_uniform(&address, args).is_some())
+    }
+
+    fn uniform_rows(
+        &self,
+        address: &OpAddress,
+        args: &Arguments,
+    ) -> Result<Option<Vec<String>>, OperationFailure> {
+        let address = self.address(address).map_err(failure)?;
+        let Some(seen) = self.seen_uniform(&address, args) else { return Ok(None) };
+        let (call, reading) = self.reading(&address, args);
+        match self.host.dispatcher.call(call).map_err(failure)? {
+            Reply::Records(rows) if !reading.beyond_collections() && seen.is_current() => {
+                Ok(Some(rows))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Dispatched<'_> {
+    /// A call that may change nothing, and what it turns out to read.
+    fn reading(&self, address: &Address, args: &Arguments) -> (Call, Arc<Reading>) {
+        let mut call = Call { request_id: self.request_id.clone(), ..Call::new(address.clone()) };
+        for (name, text) in args {
+            if name == "app_dir" {
+                call.app_dir = Some(text.clone());
+            } else {
+                call.params.push((name.clone(), text.clone()));
+            }
+        }
+        let reading = Arc::new(Reading::default());
+        call.reading = Some(Arc::clone(&reading));
+        (call, reading)
+    }
+
+    /// The state of the one collection whose records the operation answers, if all of them have just the declared
+    /// columns.
+    fn seen_uniform(&self, address: &Address, args: &Arguments) -> Option<Seen> {
+        let seen = Seen::before(self.host, address, args.get("app_dir").map(String::as_str))?;
+        let descriptor = &seen.loaded.descriptor;
+        let [collection] = &descriptor.reads[..] else { return None };
+        if descriptor.rows.is_some() || descriptor.columns.is_empty() {
+            return None;
+        }
+        let check = self.host.sql.shapes.check(&columns(descriptor));
+        let snapshot = seen.app.read(collection).ok()?;
+        let (_, version) = seen.versions.first()?;
+        (snapshot.version() == *version && snapshot.all(&check)).then_some(seen)
+    }
+}
+
+fn columns(descriptor: &Descriptor) -> Vec<Declared> {
+    let declared = |column: &sdk::host::ColumnDescriptor| Declared {
+        name: column.name.clone(),
+        kind: Some(Kind::of_letter(&column.kind)),
+    };
+    descriptor.columns.iter().map(declared).collect()
 }
 
 /// What an answer depends on, as it was: the operation's code and the collections it reads.

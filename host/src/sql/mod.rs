@@ -11,6 +11,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,12 +21,14 @@ pub mod cache;
 mod dispatched;
 pub mod engine;
 pub mod error;
+pub mod feed;
 pub mod lexer;
 pub mod limits;
 pub mod operations;
 pub mod params;
 pub mod plan;
 pub mod refs;
+pub(crate) mod shapes;
 mod sources;
 pub mod table;
 pub mod widget;
@@ -39,13 +42,17 @@ pub use operations::Operations;
 
 use crate::config::Config;
 use cache::TableCache;
-use engine::Query;
+use engine::{Outcome, Query};
+use feed::Feed;
 use params::Params;
 use plan::{Planned, Scope};
 use sources::Sources;
 
 /// Bytes of tables that are kept between requests.
 const KEPT_TABLES: usize = 128 << 20;
+
+/// A statement that ran so long before it asked for rows is not run for each part anew.
+const LONG_ATTEMPT: Duration = Duration::from_millis(20);
 
 /// Requests that run at a time, for each core: statements are work, not waiting.
 const PLACES_PER_CORE: usize = 4;
@@ -55,6 +62,7 @@ pub struct Sql {
     engine: Box<dyn Engine>,
     limits: Limits,
     kept: TableCache,
+    pub(crate) shapes: shapes::Shapes,
     places: Arc<Semaphore>,
 }
 
@@ -93,7 +101,13 @@ impl Sql {
     pub fn new(engine: Box<dyn Engine>, limits: Limits) -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let places = Arc::new(Semaphore::new(cores * PLACES_PER_CORE));
-        Self { engine, limits, kept: TableCache::new(KEPT_TABLES), places }
+        Self {
+            engine,
+            limits,
+            kept: TableCache::new(KEPT_TABLES),
+            shapes: shapes::Shapes::default(),
+            places,
+        }
     }
 
     /// Waits until one more request may run; it may as long as it holds what this gives.
@@ -214,24 +228,53 @@ impl Sql {
                 dialect: self.engine.dialect(),
             },
         )?;
-        let sources = Sources::read(operations, &self.kept, planned.calls());
-        self.query(&planned, &sources, None)
+        let by_parts = self.engine.reads_parts();
+        let mut sources = Sources::read(operations, &self.kept, planned.calls(), by_parts);
+        loop {
+            let began = Instant::now();
+            match self.attempt(&planned, &sources, None)? {
+                Outcome::Answer(answer) => return Ok(answer),
+                Outcome::Wants(mut wants) => {
+                    if began.elapsed() > LONG_ATTEMPT {
+                        wants.part = None;
+                    }
+                    let (_, source) = planned.tables.get(wants.table).ok_or_else(unread)?;
+                    sources.fetch(operations, &self.kept, source, wants.part);
+                }
+            }
+        }
     }
 
-    /// Runs a planned statement over what its sources answered.
+    /// Runs a planned statement over what its sources answered, all of it.
     fn query(
         &self,
         planned: &Planned,
         sources: &Sources,
         keep: Option<usize>,
     ) -> Result<Answer, SqlError> {
+        match self.attempt(planned, sources, keep)? {
+            Outcome::Answer(answer) => Ok(answer),
+            Outcome::Wants(_) => Err(unread()),
+        }
+    }
+
+    fn attempt(
+        &self,
+        planned: &Planned,
+        sources: &Sources,
+        keep: Option<usize>,
+    ) -> Result<Outcome, SqlError> {
         let tables = planned
             .tables
             .iter()
-            .map(|(name, source)| Ok((name.clone(), sources.table(source)?)))
-            .collect::<Result<Vec<(String, Arc<table::Table>)>, SqlError>>()?;
+            .map(|(name, source)| Ok((name.clone(), sources.feed(source)?)))
+            .collect::<Result<Vec<(String, Feed)>, SqlError>>()?;
         self.engine.run(&Query { sql: &planned.sql, tables: &tables, limits: &self.limits, keep })
     }
+}
+
+fn unread() -> SqlError {
+    SqlError::Engine("a source of the statement was not read".to_owned())
 }
 
 /// Whether the addressed project exists.

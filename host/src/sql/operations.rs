@@ -34,6 +34,18 @@ pub struct Signature {
     pub writes: bool,
     /// The columns it declares.
     pub columns: Vec<Declared>,
+    /// The parameters that do no more than filter by a column.
+    pub filters: Vec<Filter>,
+}
+
+/// A parameter that filters: with a text, the operation answers those rows of its answer without it whose column is
+/// that text, in the same order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Filter {
+    /// The parameter.
+    pub param: String,
+    /// The column.
+    pub column: String,
 }
 
 /// Why there is no signature.
@@ -80,4 +92,22 @@ pub trait Operations: Sync {
     /// # Errors
     /// The operation's own failure, with the status that a direct call would have had.
     fn call(&self, address: &OpAddress, args: &Arguments) -> Result<Answered, OperationFailure>;
+
+    /// Whether all rows that a call could answer now have just the declared columns, with cells of the declared types:
+    /// then some of the rows look the same with the others and without.
+    fn is_uniform(&self, _: &OpAddress, _: &Arguments) -> bool {
+        false
+    }
+
+    /// The rows of a call, if [`Operations::is_uniform`] holds at the moment that they are of.
+    ///
+    /// # Errors
+    /// As [`Operations::call`].
+    fn uniform_rows(
+        &self,
+        _: &OpAddress,
+        _: &Arguments,
+    ) -> Result<Option<Vec<String>>, OperationFailure> {
+        Ok(None)
+    }
 }

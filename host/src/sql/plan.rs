@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::error::{SqlError, names};
 use super::lexer::{Dialect, Piece, split};
-use super::operations::{Arguments, LookupError, OpAddress, Operations, Signature};
+use super::operations::{Arguments, Filter, LookupError, OpAddress, Operations, Signature};
 use super::params::{self, Params};
 use super::refs::{Part, Ref};
 use super::table::Declared;
@@ -55,6 +55,8 @@ pub struct Call {
     pub args: Arguments,
     /// The columns that the operation declares.
     pub columns: Vec<Declared>,
+    /// Parameters that could still filter the rows.
+    pub filters: Vec<Filter>,
 }
 
 /// Where rows come from.
@@ -228,10 +230,18 @@ fn resolve<'a>(
             }
         }
     }
-    let Signature { params, columns, .. } = signature;
+    let Signature { params, columns, filters, .. } = signature;
+    // Any other argument may make other rows of the records than they are.
+    let plain =
+        |key: &String| key == "app_dir" || filters.iter().any(|filter| filter.param == *key);
+    let filters = if args.keys().all(plain) {
+        filters.into_iter().filter(|filter| !args.contains_key(&filter.param)).collect()
+    } else {
+        Vec::new()
+    };
     declared.extend(params);
     declared.insert("app_dir".to_owned());
-    Ok(Source::Call(Call { address, args, columns }))
+    Ok(Source::Call(Call { address, args, columns, filters }))
 }
 
 enum Found {

@@ -14,6 +14,8 @@ use super::answer::Answer;
 
 mod scan;
 
+pub(crate) use scan::Shape;
+
 /// The type of a column in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {

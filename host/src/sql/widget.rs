@@ -126,7 +126,7 @@ impl Widget {
         let ready = wanted.iter().map(|(_, planned)| planned).chain(runners.values()).flatten();
         let calls =
             ready.filter(|planned| fault(planned, &broken).is_none()).flat_map(Planned::calls);
-        let mut sources = Sources::read(operations, &sql.kept, calls);
+        let mut sources = Sources::read(operations, &sql.kept, calls, false);
         let mut warnings = Vec::new();
         for (id, planned) in &runners {
             if let (Ok(planned), None) = (planned, broken.get(id)) {

@@ -133,7 +133,7 @@ fn expand(declared: &Declared, udf: &Udf) -> TokenStream {
 }
 
 fn spec(param: &Param) -> TokenStream {
-    let Param { name, doc, ty, default } = param;
+    let Param { name, doc, ty, default, filters } = param;
     let of_type = quote_spanned! {ty.span()=> <#ty as ::sdk::__private::FromParam<'_>> };
     let default = match default {
         WhenAbsent::Text(text) => quote! { ::core::option::Option::Some(#text) },
@@ -145,12 +145,17 @@ fn spec(param: &Param) -> TokenStream {
             }
         },
     };
+    let filters = match filters {
+        Some(column) => quote! { ::core::option::Option::Some(#column) },
+        None => quote! { ::core::option::Option::None },
+    };
     quote! {
         ::sdk::__private::ParamSpec {
             name: #name,
             doc: #doc,
             json_type: #of_type::JSON_TYPE,
             default: #default,
+            filters: #filters,
         }
     }
 }

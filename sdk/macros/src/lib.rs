@@ -50,6 +50,10 @@ use proc_macro::TokenStream;
 /// |---|---|
 /// | `default` | the zero value: `""`, `0`, `false`, `null` |
 /// | `default = "pending"` | this value (a literal) |
+///
+/// `#[arg(filters = "taskId")]` says that the parameter does no more than filter by a column: without it the operation
+/// answers the records of the one collection that it reads, as they are; with a text in it just those of them whose
+/// `taskId` is that text, in the same order. A query that compares the column then reads only those.
 #[proc_macro_attribute]
 pub fn udf(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::udf(attribute.into(), item.into()).into()

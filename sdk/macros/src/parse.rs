@@ -138,6 +138,7 @@ pub(crate) struct Param {
     pub(crate) doc: String,
     pub(crate) ty: Type,
     pub(crate) default: WhenAbsent,
+    pub(crate) filters: Option<LitStr>,
 }
 
 /// What a parameter is when it is left out.
@@ -280,36 +281,62 @@ impl Param {
             ));
         }
         let doc = doc(&typed.attrs);
-        let default = default(&typed.attrs, &typed.ty)?;
+        let Arg { default, filters } = Arg::parse(&typed.attrs, &typed.ty)?;
         typed.attrs.retain(|attr| !attr.path().is_ident("doc") && !attr.path().is_ident("arg"));
-        Ok(Self { name, doc, ty: (*typed.ty).clone(), default })
+        Ok(Self { name, doc, ty: (*typed.ty).clone(), default, filters })
     }
 }
 
-fn default(attrs: &[Attribute], ty: &Type) -> Result<WhenAbsent> {
-    let mut default = WhenAbsent::None;
-    for attr in attrs.iter().filter(|attr| attr.path().is_ident("arg")) {
-        let sentence = "`#[arg]` takes `default`, or `default = …` with a literal";
-        let metas = attr
-            .parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
-            .map_err(|error| Error::new(error.span(), sentence))?;
-        for meta in metas {
-            if !meta.path().is_ident("default") {
-                return Err(Error::new(meta.span(), sentence));
-            }
-            default = match &meta {
-                Meta::Path(_) => WhenAbsent::Text(String::new()),
-                Meta::NameValue(pair) => {
-                    let text = literal_text(&pair.value)
-                        .ok_or_else(|| Error::new(pair.value.span(), sentence))?;
-                    check_default(&text, ty, pair.value.span())?;
-                    WhenAbsent::Text(text)
+/// What stands in the `#[arg(…)]` of a parameter.
+struct Arg {
+    default: WhenAbsent,
+    filters: Option<LitStr>,
+}
+
+impl Arg {
+    fn parse(attrs: &[Attribute], ty: &Type) -> Result<Self> {
+        let mut arg = Self { default: WhenAbsent::None, filters: None };
+        for attr in attrs.iter().filter(|attr| attr.path().is_ident("arg")) {
+            let sentence =
+                "`#[arg]` takes `default`, `default = …` with a literal, or `filters = \"column\"`";
+            let metas = attr
+                .parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated)
+                .map_err(|error| Error::new(error.span(), sentence))?;
+            for meta in metas {
+                if meta.path().is_ident("default") {
+                    arg.default = when_absent(&meta, ty, sentence)?;
+                } else if meta.path().is_ident("filters") {
+                    arg.filters = Some(column(&meta, sentence)?);
+                } else {
+                    return Err(Error::new(meta.span(), sentence));
                 }
-                Meta::List(list) => return Err(Error::new(list.span(), sentence)),
-            };
+            }
         }
+        Ok(arg)
     }
-    Ok(default)
+}
+
+fn when_absent(meta: &Meta, ty: &Type, sentence: &str) -> Result<WhenAbsent> {
+    match meta {
+        Meta::Path(_) => Ok(WhenAbsent::Text(String::new())),
+        Meta::NameValue(pair) => {
+            let text =
+                literal_text(&pair.value).ok_or_else(|| Error::new(pair.value.span(), sentence))?;
+            check_default(&text, ty, pair.value.span())?;
+            Ok(WhenAbsent::Text(text))
+        }
+        Meta::List(list) => Err(Error::new(list.span(), sentence)),
+    }
+}
+
+fn column(meta: &Meta, sentence: &str) -> Result<LitStr> {
+    match meta {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(name), .. }) => Ok(name.clone()),
+            other => Err(Error::new(other.span(), sentence)),
+        },
+        other => Err(Error::new(other.span(), sentence)),
+    }
 }
 
 fn literal_text(value: &Expr) -> Option<String> {

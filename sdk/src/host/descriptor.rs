@@ -70,6 +70,10 @@ pub struct ParamDescriptor {
     /// Whether it must be given.
     #[serde(default)]
     pub required: bool,
+    /// The column that it filters by: with a text here, the answer is the rows of the answer without it whose column
+    /// is that text, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filters: Option<String>,
 }
 
 /// One column.

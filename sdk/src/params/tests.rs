@@ -4,10 +4,16 @@ use super::*;
 use crate::error::ErrorKind;
 
 static PARAMS: [ParamSpec; 4] = [
-    ParamSpec { name: "id", doc: "", json_type: "string", default: None },
-    ParamSpec { name: "limit", doc: "", json_type: "integer", default: Some("") },
-    ParamSpec { name: "status", doc: "", json_type: "string", default: Some("pending") },
-    ParamSpec { name: "payload", doc: "", json_type: "json", default: Some("") },
+    ParamSpec { name: "id", doc: "", json_type: "string", default: None, filters: None },
+    ParamSpec { name: "limit", doc: "", json_type: "integer", default: Some(""), filters: None },
+    ParamSpec {
+        name: "status",
+        doc: "",
+        json_type: "string",
+        default: Some("pending"),
+        filters: None,
+    },
+    ParamSpec { name: "payload", doc: "", json_type: "json", default: Some(""), filters: None },
 ];
 static SPEC: UdfSpec = UdfSpec { op: "list_cards", params: &PARAMS, ..UdfSpec::EMPTY };
 

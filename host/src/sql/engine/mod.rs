@@ -2,15 +2,14 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::answer::Answer;
 use super::error::SqlError;
+use super::feed::{Feed, Wants};
 use super::lexer::Dialect;
 use super::limits::Limits;
-use super::table::Table;
 
 pub mod duckdb;
 pub mod sqlite;
@@ -20,11 +19,20 @@ pub struct Query<'a> {
     /// One statement, without references and parameters.
     pub sql: &'a str,
     /// The only tables there are.
-    pub tables: &'a [(String, Arc<Table>)],
+    pub tables: &'a [(String, Feed)],
     /// What it may take.
     pub limits: &'a Limits,
     /// How many rows are wanted, if not all.
     pub keep: Option<usize>,
+}
+
+/// What became of a statement.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It ended.
+    Answer(Answer),
+    /// It needs rows of a table that was given by parts.
+    Wants(Wants),
 }
 
 /// Runs statements. Nothing of one is seen by another, and none changes anything.
@@ -32,11 +40,16 @@ pub trait Engine: Send + Sync {
     /// Whose rules its texts follow.
     fn dialect(&self) -> Dialect;
 
+    /// Whether its tables may be given by parts.
+    fn reads_parts(&self) -> bool {
+        false
+    }
+
     /// Runs one statement that returns rows.
     ///
     /// # Errors
     /// Anything else is refused, by the engine's own parser and settings; so is what takes too much.
-    fn run(&self, query: &Query<'_>) -> Result<Answer, SqlError>;
+    fn run(&self, query: &Query<'_>) -> Result<Outcome, SqlError>;
 }
 
 /// Which engine.

@@ -1,7 +1,7 @@
 //! One pass over an answer: where the cells stand, which columns there are, what type each has.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use json_text::Json;
 
@@ -70,6 +70,32 @@ pub(super) fn lay_out(declared: &[Declared], records: Vec<String>) -> Result<Tab
     scan.finish(records)
 }
 
+/// The declared columns, to hold single records against.
+pub(crate) struct Shape(Mutex<Scan>);
+
+impl Shape {
+    pub(crate) fn new(declared: &[Declared]) -> Self {
+        Self(Mutex::new(Scan::new(declared)))
+    }
+
+    /// Whether a table of this record has the declared columns and no other, each of the declared type.
+    pub(crate) fn fits(&self, record: &str) -> bool {
+        if !Json::trusted(record).is_object() {
+            return false;
+        }
+        let mut scan = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if scan.begin(record).is_err() {
+            return false;
+        }
+        scan.fields(record);
+        let fits = scan.columns.len() == scan.declared.len()
+            && (scan.seen.iter().zip(&scan.declared))
+                .all(|(seen, declared)| declared.is_none_or(|kind| seen.kind(*declared) == kind));
+        scan.forget();
+        fits
+    }
+}
+
 struct Scan {
     columns: Vec<Column>,
     declared: Vec<Option<Kind>>,
@@ -105,6 +131,22 @@ impl Scan {
             scan.keys.insert(key, at);
         }
         scan
+    }
+
+    /// Back to the declared columns and no rows.
+    fn forget(&mut self) {
+        let declared = self.declared.len();
+        if self.columns.len() > declared {
+            self.columns.truncate(declared);
+            self.keys.retain(|_, column| *column < declared);
+            self.shape.clear();
+        }
+        self.seen.clear();
+        self.seen.resize(declared, Seen::default());
+        self.last.clear();
+        self.last.resize(declared, None);
+        self.starts.clear();
+        self.cells.clear();
     }
 
     fn begin(&mut self, record: &str) -> Result<(), TooLarge> {

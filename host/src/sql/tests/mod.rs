@@ -3,4 +3,5 @@
 mod cases;
 mod engines;
 pub(in crate::sql) mod fixture;
+mod parts;
 mod widgets;

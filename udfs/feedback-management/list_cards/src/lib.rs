@@ -7,7 +7,7 @@ use sdk::prelude::*;
 fn list_cards(
     ctx: &Context,
     /// Only cards with exactly this task id; empty = all.
-    #[arg(default)]
+    #[arg(default, filters = "taskId")]
     task: &str,
     /// At most this many cards; 0 = all.
     #[arg(default = 0)]

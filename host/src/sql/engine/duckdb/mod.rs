@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use json_text::Specials;
 
-use super::{Engine, Query, explain};
+use super::{Engine, Outcome, Query, explain};
 use crate::sql::answer::{Answer, Rows};
 use crate::sql::error::SqlError;
+use crate::sql::feed::{Feed, Wants};
 use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::limits::Limits;
 use crate::sql::table::{Kind, Table, Value, compact};
@@ -97,10 +98,13 @@ impl Engine for DuckDb {
         Dialect::DuckDb
     }
 
-    fn run(&self, query: &Query<'_>) -> Result<Answer, SqlError> {
+    fn run(&self, query: &Query<'_>) -> Result<Outcome, SqlError> {
         let opened = self.opened()?;
         let connection = Arc::new(opened.database.connect().map_err(SqlError::Engine)?);
-        for (name, table) in query.tables {
+        for (at, (name, feed)) in query.tables.iter().enumerate() {
+            let Feed::Whole(table) = feed else {
+                return Ok(Outcome::Wants(Wants { table: at, part: None }));
+            };
             load(&connection, name, table)
                 .map_err(|message| Stop::Engine(message).explain(query, None))?;
         }
@@ -125,7 +129,11 @@ impl Engine for DuckDb {
         let mut wait = deadline.saturating_duration_since(Instant::now());
         loop {
             match waiting.recv_timeout(wait) {
-                Ok(outcome) => return outcome.map_err(|stop| stop.explain(query, Some(deadline))),
+                Ok(outcome) => {
+                    return outcome
+                        .map(Outcome::Answer)
+                        .map_err(|stop| stop.explain(query, Some(deadline)));
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(SqlError::Engine(
                         "the statement ended without a result".to_owned(),

@@ -16,9 +16,10 @@ use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Statement};
 
-use super::{Engine, Query, explain};
-use crate::sql::answer::{Answer, Rows};
+use super::{Engine, Outcome, Query, explain};
+use crate::sql::answer::Rows;
 use crate::sql::error::{SqlError, names};
+use crate::sql::feed::{Feed, Wants};
 use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::limits::Limits;
 use crate::sql::table::{Kind, compact};
@@ -35,6 +36,20 @@ const EXPRESSION_DEPTH: i32 = 500;
 /// SQLite, part of the binary.
 #[derive(Debug, Default)]
 pub struct Sqlite;
+
+/// What the statement that runs needs to go on; the first wish counts.
+#[derive(Debug, Clone, Default)]
+struct Wanted(Arc<Mutex<Option<Wants>>>);
+
+impl Wanted {
+    fn put(&self, wants: Wants) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(wants);
+    }
+
+    fn take(&self) -> Option<Wants> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 /// Statements that run now. SQLite counts the memory of the whole process; a statement that ran out
 /// of it beside others is tried once more by itself, so that none fails for another's appetite.
@@ -60,7 +75,11 @@ impl Engine for Sqlite {
         Dialect::Sqlite
     }
 
-    fn run(&self, query: &Query<'_>) -> Result<Answer, SqlError> {
+    fn reads_parts(&self) -> bool {
+        true
+    }
+
+    fn run(&self, query: &Query<'_>) -> Result<Outcome, SqlError> {
         let (mut outcome, beside) = {
             let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
             let beside = RUNNING.fetch_add(1, Ordering::Relaxed);
@@ -81,18 +100,19 @@ impl Engine for Sqlite {
     }
 }
 
-fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
+fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
     let started = Instant::now();
     let time = query.limits.time;
     let mut connection = open(query.limits).map_err(|error| fault(&error, query))?;
+    let wanted = Wanted::default();
     let setup = |connection: &mut Connection| -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
         functions::register(connection)?;
-        for (name, table) in query.tables {
-            records::register(connection, name, table)?;
+        for (at, (name, feed)) in query.tables.iter().enumerate() {
+            records::register(connection, name, at, feed, &wanted)?;
         }
         connection
             .progress_handler(STEPS_BETWEEN_CHECKS, Some(move || started.elapsed() > time))?;
-        guard(connection, query)
+        guard(connection, query, &wanted)
     };
     let denied = setup(&mut connection).map_err(|error| fault(&error, query))?;
     let mut statement = connection.prepare(query.sql).map_err(|error| {
@@ -102,13 +122,23 @@ fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
         }
     })?;
     check(&statement)?;
+    if let Some(wants) = wanted.take() {
+        return Ok(Outcome::Wants(wants));
+    }
     let kinds = kinds(&statement, query);
     let names = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     // The arms of a compound may mix: there a cell is JSON only if it can be.
     let mixed = kinds.contains(&Some(Kind::Json)) && is_compound(query.sql);
     let mut out = Rows::new(&names, query.limits, query.keep);
     let mut rows = statement.query([]).map_err(|error| fault(&error, query))?;
-    while let Some(row) = rows.next().map_err(|error| fault(&error, query))? {
+    loop {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break,
+            Err(error) => {
+                return wanted.take().map(Outcome::Wants).ok_or_else(|| fault(&error, query));
+            }
+        };
         if !out.begin()? {
             break;
         }
@@ -122,7 +152,7 @@ fn attempt(query: &Query<'_>) -> Result<Answer, Fault> {
         }
         out.end();
     }
-    Ok(out.finish())
+    Ok(Outcome::Answer(out.finish()))
 }
 
 /// An empty database in memory, closed down.
@@ -167,14 +197,25 @@ fn open(limits: &Limits) -> rusqlite::Result<Connection> {
 fn guard(
     connection: &mut Connection,
     query: &Query<'_>,
+    wanted: &Wanted,
 ) -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
     let denied = Arc::new(Mutex::new(None));
     let reason = Arc::clone(&denied);
     let tables = query.tables.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let parts = |(_, feed): &(String, Feed)| matches!(feed, Feed::Parts(_));
+    let by_parts = query.tables.iter().map(parts).collect::<Vec<_>>();
+    let wanted = wanted.clone();
     connection.authorizer(Some(move |context: AuthContext<'_>| {
         let refused = match context.action {
             AuthAction::Select | AuthAction::Recursive => None,
-            AuthAction::Read { table_name, column_name } => read(&tables, table_name, column_name),
+            AuthAction::Read { table_name, column_name } => {
+                let at = tables.iter().position(|name| name.eq_ignore_ascii_case(table_name));
+                // A row's number is its place among all.
+                if let Some(table) = at.filter(|at| by_parts[*at] && column_name == "ROWID") {
+                    wanted.put(Wants { table, part: None });
+                }
+                read(&tables, table_name, column_name)
+            }
             AuthAction::Function { function_name } => functions::is_denied(function_name)
                 .then(|| format!("the function `{function_name}` is not available here")),
             _ => Some("only one statement that returns rows (SELECT, WITH, VALUES) can be run; nothing can be changed or set".to_owned()),

@@ -1,0 +1,164 @@
+//! Reading only the rows that a statement asks for gives what reading all of them gives.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value, json};
+
+use super::fixture::Fixture;
+use crate::sql::engine::sqlite::Sqlite;
+use crate::sql::error::SqlError;
+use crate::sql::{Addressed, Limits, Request, Sql};
+
+const AT: Addressed<'_> = Addressed { workspace: "_core", project: "feedback-management" };
+
+fn card(id: u32, task: &str) -> Value {
+    json!({
+        "id": format!("card_{id}"), "project": "atlas", "taskId": task, "effect": "reply", "status": "pending",
+        "continuationPolicy": "none", "idempotencyKey": null, "summary": "s", "payload": {"n": id}, "result": null,
+        "createdBy": "", "sourceRunId": "", "resolvedBy": null, "createdAt": "t", "resolvedAt": null,
+    })
+}
+
+fn files(cards: &[Value]) -> Map<String, Value> {
+    let tasks =
+        json!([{"id": "a", "title": "A"}, {"id": "b", "title": "B"}, {"id": "c", "title": "C"}]);
+    [("state/cards.json".to_owned(), json!(cards)), ("state/tasks.json".to_owned(), tasks)]
+        .into_iter()
+        .collect()
+}
+
+fn run(fixture: &Fixture, statement: &str, params: &Value) -> Result<String, SqlError> {
+    let request = Request {
+        sql: statement.to_owned(),
+        params: params.as_object().cloned().unwrap_or_default(),
+        ..Request::default()
+    };
+    let sql = Sql::new(Box::new(Sqlite), Limits::default());
+    let answer = sql.run(fixture, AT, &request)?;
+    let mut text = String::new();
+    answer.write(&mut text);
+    Ok(text)
+}
+
+/// The answer, by parts and whole; and the texts by which parts were read.
+fn both(
+    cards: &[Value],
+    statement: &str,
+    params: &Value,
+) -> (Result<String, SqlError>, Vec<String>) {
+    let by_parts = Fixture::new(&files(cards));
+    let mut whole = Fixture::new(&files(cards));
+    whole.by_parts = false;
+    let answer = run(&by_parts, statement, params);
+    assert_eq!(answer, run(&whole, statement, params), "{statement}");
+    let narrowed = by_parts.narrowed.lock().unwrap();
+    let texts = narrowed.iter().map(|args| args["task"].clone()).collect();
+    (answer, texts)
+}
+
+#[test]
+fn an_equality_reads_only_its_rows() {
+    let cards: Vec<Value> =
+        (0..40).map(|n| card(n, ["a", "b", "c", "it's"][n as usize % 4])).collect();
+    let none = json!({});
+    for (statement, params, read) in [
+        ("SELECT * FROM {{list_cards}} WHERE taskId = 'a'", &none, &["a"][..]),
+        ("SELECT id FROM {{list_cards}} WHERE 'b' = taskId AND status = 'pending'", &none, &["b"]),
+        ("SELECT id FROM {{list_cards}} WHERE taskId = $t", &json!({"t": "it's"}), &["it's"]),
+        (
+            "SELECT count(*) AS n FROM {{list_cards}} c WHERE c.taskId = 'a' AND c.id <> 'card_4'",
+            &none,
+            &["a"],
+        ),
+        (
+            "SELECT id FROM {{list_cards}} WHERE taskId = 'a' OR taskId = 'b' ORDER BY id",
+            &none,
+            &["a", "b"],
+        ),
+        (
+            "SELECT (SELECT max(id) FROM {{list_cards}} WHERE taskId = 'c') AS m, 1 AS one",
+            &none,
+            &["c"],
+        ),
+        (
+            "SELECT x.id, y.id AS other FROM {{list_cards}} x JOIN {{list_cards}} y ON x.taskId = y.taskId \
+          WHERE x.taskId = 'a' AND y.id < x.id ORDER BY 1, 2",
+            &none,
+            &["a"],
+        ),
+        (
+            "SELECT t.title, c.id FROM {{task-management.read}} t JOIN {{list_cards}} c ON c.taskId = t.id ORDER BY c.id",
+            &none,
+            &["a", "b", "c"],
+        ),
+        ("SELECT id FROM {{list_cards}} WHERE taskId = 'nobody'", &none, &["nobody"]),
+    ] {
+        let (answer, texts) = both(&cards, statement, params);
+        assert!(answer.is_ok(), "{statement}: {answer:?}");
+        assert_eq!(texts, read, "{statement}");
+    }
+}
+
+#[test]
+fn whatever_needs_the_whole_reads_the_whole() {
+    let cards: Vec<Value> = (0..12).map(|n| card(n, ["", "b", "5"][n as usize % 3])).collect();
+    for statement in [
+        "SELECT * FROM {{list_cards}}",
+        "SELECT id FROM {{list_cards}} WHERE taskId = ''",
+        "SELECT id FROM {{list_cards}} WHERE taskId = '\u{fffd}'",
+        "SELECT id FROM {{list_cards}} WHERE taskId LIKE 'b'",
+        "SELECT id FROM {{list_cards}} WHERE taskId = 'B' COLLATE NOCASE",
+        "SELECT id FROM {{list_cards}} WHERE taskId IN ('b', '5')",
+        "SELECT id FROM {{list_cards}} WHERE +taskId = 'b'",
+        "SELECT rowid, id FROM {{list_cards}} WHERE taskId = 'b'",
+        "SELECT id FROM {{list_cards}} WHERE taskId = 'b' AND _rowid_ > 3",
+        "SELECT id FROM {{list_cards?task=b}} WHERE taskId = 'b'",
+        "SELECT status, count(*) AS n FROM {{list_cards}} GROUP BY status",
+    ] {
+        let (answer, texts) = both(&cards, statement, &json!({}));
+        assert!(answer.is_ok(), "{statement}: {answer:?}");
+        assert_eq!(texts, [""; 0], "{statement}");
+    }
+    // Nothing equals null: no row is needed for that.
+    let (answer, texts) =
+        both(&cards, "SELECT id FROM {{list_cards}} WHERE taskId = NULL", &json!({}));
+    assert_eq!((answer.unwrap(), texts.len()), (r#"{"columns":["id"],"rows":[]}"#.to_owned(), 0));
+}
+
+#[test]
+fn records_of_other_shapes_are_read_whole() {
+    let odd = [
+        json!({"id": "x", "taskId": "b", "extra": 1}),
+        json!({"id": "x", "taskId": "b", "status": 7}),
+        json!({"id": "x", "taskId": "b", "Status": "pending"}),
+        json!("no object"),
+        json!({"id": 1, "taskId": {"a": "a"}}),
+    ];
+    for odd in odd {
+        let cards = [card(1, "a"), odd.clone(), card(2, "b")];
+        for statement in [
+            "SELECT * FROM {{list_cards}} WHERE taskId = 'a'",
+            "SELECT id, extra FROM {{list_cards}} WHERE taskId = 'a'",
+            "SELECT status FROM {{list_cards}} WHERE taskId = 'a'",
+        ] {
+            let (_, texts) = both(&cards, statement, &json!({}));
+            assert_eq!(texts, [""; 0], "{odd}");
+        }
+    }
+}
+
+#[test]
+fn many_texts_are_read_as_one_table() {
+    let cards: Vec<Value> = (0..60).map(|n| card(n, &format!("t{}", n % 20))).collect();
+    let statement = "SELECT a.id FROM {{list_cards?task=t0}} a";
+    assert!(both(&cards, statement, &json!({})).0.is_ok());
+    let ids = (0..20).map(|n| format!("('t{n}')")).collect::<Vec<_>>().join(",");
+    let statement = format!(
+        "WITH wanted(t) AS (VALUES {ids}) \
+         SELECT w.t, c.id FROM wanted w CROSS JOIN {{{{list_cards}}}} c WHERE c.taskId = w.t ORDER BY c.id"
+    );
+    let fixture = Fixture::new(&files(&cards));
+    let answer = run(&fixture, &statement, &json!({})).unwrap();
+    assert_eq!(answer.matches("card_").count(), 60);
+    assert_eq!(fixture.calls.load(Ordering::Relaxed), crate::sql::feed::MOST_PARTS + 1);
+}
