@@ -37,8 +37,13 @@ fn write_cards(folder: &Path, count: usize) -> PathBuf {
     let cards: Vec<serde_json::Value> = (0..count).map(record).collect();
     let text = serde_json::to_string_pretty(&cards).expect("JSON");
     fs::create_dir_all(dir.join("state")).expect("a folder");
-    fs::write(dir.join("state/cards.json"), text).expect("the cards");
+    write(&dir.join("state/cards.json"), &text);
     dir
+}
+
+#[allow(clippy::disallowed_methods, reason = "a fixture, before anything runs")]
+fn write(path: &Path, text: &str) {
+    fs::write(path, text).expect("a file");
 }
 
 fn create(host: &Host, dir: &Path) {

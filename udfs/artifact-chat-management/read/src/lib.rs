@@ -7,13 +7,13 @@ use sdk::prelude::*;
 fn read(
     ctx: &Context,
     /// Only chats of exactly this project; empty = all.
-    #[arg(default)]
+    #[arg(default, filters = "project")]
     project: &str,
     /// Only chats about artifacts of exactly this type; empty = all.
-    #[arg(default)]
+    #[arg(default, filters = "artifactType")]
     artifact_type: &str,
     /// Only chats about artifacts of exactly this stem; empty = all.
-    #[arg(default)]
+    #[arg(default, filters = "artifactStem")]
     artifact_stem: &str,
     /// At most this many chats; 0 = all.
     #[arg(default = 0)]

@@ -8,7 +8,7 @@ use sdk::prelude::*;
 fn list_open_cards(
     ctx: &Context,
     /// Only cards of exactly this project; empty = all.
-    #[arg(default)]
+    #[arg(default, filters = "project")]
     project: &str,
     /// At most this many cards; 0 = all.
     #[arg(default = 0)]
