@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::error::HostError;
+use crate::plugins::MOST_VERSIONS;
 use crate::plugins::build::Target;
 use crate::sql::{EngineName, Limits};
 
@@ -52,6 +53,10 @@ pub struct Settings {
     pub timeout_ms: Option<u64>,
     /// `--in-flight`, `UDF_HOST_IN_FLIGHT`: calls that may run at one time.
     pub in_flight: Option<NonZeroUsize>,
+    /// `--no-watch`, `UDF_HOST_NO_WATCH`: serve what is there at the start.
+    pub no_watch: Option<bool>,
+    /// `--max-versions`, `UDF_HOST_MAX_VERSIONS`: builds of one operation that the host may open in its own process.
+    pub max_versions: Option<NonZeroUsize>,
     /// `UDF_HOST_CACHE`: where checked copies of artifacts are kept.
     pub cache_dir: Option<PathBuf>,
     /// `--sql-engine sqlite|duckdb`, `UDF_HOST_SQL_ENGINE`.
@@ -89,6 +94,12 @@ pub struct Config {
     pub timeout: Duration,
     /// Calls that may run at one time; the next one is told to come back.
     pub in_flight: usize,
+    /// Look again whenever something in the folders changes. Only a host that serves is told to.
+    pub watch: bool,
+    /// Never do that.
+    pub no_watch: bool,
+    /// How many builds of one operation the host opens in its own process; the next ones run in a worker.
+    pub max_versions: usize,
     /// Where checked copies of artifacts are kept; made with mode 0700.
     pub cache_dir: PathBuf,
     /// What runs statements.
@@ -135,6 +146,8 @@ impl Settings {
             body_limit: number(&get, "UDF_HOST_BODY_LIMIT")?,
             timeout_ms: number(&get, "UDF_HOST_TIMEOUT_MS")?,
             in_flight: number(&get, "UDF_HOST_IN_FLIGHT")?,
+            no_watch: flag("UDF_HOST_NO_WATCH")?,
+            max_versions: number(&get, "UDF_HOST_MAX_VERSIONS")?,
             cache_dir: get("UDF_HOST_CACHE").map(PathBuf::from),
             sql_engine: get("UDF_HOST_SQL_ENGINE")
                 .map(|name| {
@@ -201,6 +214,10 @@ impl Config {
             body_limit: first(sources, |s| s.body_limit).unwrap_or(2 << 20),
             timeout: Duration::from_millis(first(sources, |s| s.timeout_ms).unwrap_or(30_000)),
             in_flight: first(sources, |s| s.in_flight).map_or(256, NonZeroUsize::get),
+            watch: false,
+            no_watch: first(sources, |s| s.no_watch).unwrap_or(false),
+            max_versions: first(sources, |s| s.max_versions)
+                .map_or(MOST_VERSIONS, NonZeroUsize::get),
             cache_dir,
             sql_engine: first(sources, |s| s.sql_engine).unwrap_or_default(),
             sql_timeout: first(sources, |s| s.sql_timeout)

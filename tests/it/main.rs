@@ -9,6 +9,8 @@ mod crash;
 #[cfg(test)]
 mod inbox;
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod loading;
 #[cfg(test)]
 mod locking;

@@ -17,7 +17,7 @@ use crate::plugins::roots::{RootKind, Surroundings, roots};
 
 /// Write the folder of a new operation: Cargo.toml, spec.md, src/lib.rs with a test that passes.
 ///
-/// It appears whole or not at all. A running host needs a restart to serve it.
+/// It appears whole or not at all. A running host builds and serves it without a restart.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(super) struct New {

@@ -57,6 +57,12 @@ pub(super) struct ServeOptions {
     /// End when the process that started this one does (also when a pipe on standard input closes)
     #[arg(long)]
     exit_with_parent: bool,
+    /// Serve what is there at the start; do not watch the folders for changes [env: UDF_HOST_NO_WATCH]
+    #[arg(long)]
+    no_watch: bool,
+    /// Builds of one operation that stay open in the host [default: 64] [env: UDF_HOST_MAX_VERSIONS]
+    #[arg(long, value_name = "N")]
+    max_versions: Option<NonZeroUsize>,
     /// The most bytes of a request body [default: 2097152] [env: UDF_HOST_BODY_LIMIT]
     #[arg(long, value_name = "BYTES", alias = "body-limit")]
     max_body: Option<usize>,
@@ -68,6 +74,8 @@ impl ServeOptions {
         Self {
             port: later.port.or(self.port),
             exit_with_parent: later.exit_with_parent || self.exit_with_parent,
+            no_watch: later.no_watch || self.no_watch,
+            max_versions: later.max_versions.or(self.max_versions),
             max_body: later.max_body.or(self.max_body),
         }
     }
@@ -77,6 +85,8 @@ impl ServeOptions {
         [
             (self.port.is_some(), "--port"),
             (self.exit_with_parent, "--exit-with-parent"),
+            (self.no_watch, "--no-watch"),
+            (self.max_versions.is_some(), "--max-versions"),
             (self.max_body.is_some(), "--max-body"),
         ]
         .into_iter()
@@ -101,6 +111,8 @@ impl HostOptions {
             sql_timeout: self.sql_timeout,
             port: serve.port,
             exit_with_parent: serve.exit_with_parent.then_some(true),
+            no_watch: serve.no_watch.then_some(true),
+            max_versions: serve.max_versions,
             body_limit: serve.max_body,
             ..Settings::default()
         }

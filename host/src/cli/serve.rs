@@ -23,7 +23,8 @@ const LAST_CALLS: Duration = Duration::from_secs(3);
 /// Serve operations over HTTP on this machine.
 ///
 /// Prints one line to standard output, {"origin","port","token","pid"}, and nothing after it; logs go to standard
-/// error. Builds what is missing behind that line: a call waits for its own operation. SIGTERM and SIGINT end it with
+/// error. Builds what is missing behind that line: a call waits for its own operation. What is saved, added or removed
+/// in the folders while it runs is built and served without a restart. SIGTERM and SIGINT end it with
 /// exit code 0 once running requests are answered; a second one ends it at once.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
@@ -54,7 +55,8 @@ pub(super) fn run(config: Config) -> Result<Exit, HostError> {
         .build()
         .map_err(|error| internal("cannot start the runtime", &error))?;
     let body_limit = config.body_limit;
-    let host = Host::start(config)?;
+    let watch = !config.no_watch;
+    let host = Host::start(Config { watch, ..config })?;
     let state = State {
         port: bound.port,
         token: token.clone(),

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::Address;
 use super::loaded::Loaded;
 use super::manifest::{LaneChoice, OpSettings};
 use super::refusal::Refusal;
+use super::versions::Versions;
 use crate::dispatch::Pace;
 use crate::error::HostError;
 use crate::stats::OpStats;
@@ -46,7 +47,26 @@ pub struct Entry {
     pub stats: Arc<OpStats>,
     /// Whether it has proven fast enough to run without a thread of its own.
     pub(crate) pace: Arc<Pace>,
-    state: RwLock<EntryState>,
+    /// Which builds of it are open in this process; a newer version goes on counting here.
+    pub(crate) versions: Arc<Versions>,
+    condition: RwLock<Condition>,
+}
+
+/// What an operation is like now.
+#[derive(Debug, Clone)]
+struct Condition {
+    state: EntryState,
+    /// What became of a newer version, while the one in `state` answers.
+    update: Option<Update>,
+}
+
+/// What becomes of a newer version of an operation whose older one answers.
+#[derive(Debug, Clone)]
+pub enum Update {
+    /// It is being built or checked.
+    Building,
+    /// It cannot be called; the older one goes on answering.
+    Failed(Arc<Refusal>),
 }
 
 /// Whether an operation can be called.
@@ -133,6 +153,13 @@ pub struct EntryView {
     pub cache_max_age: Option<u64>,
     /// The operation's folder.
     pub folder: PathBuf,
+    /// What became of a newer version, while the older one answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update: Option<UpdateView>,
+    /// How many builds of it are open in the host's process; they stay so until it ends.
+    pub versions: usize,
+    /// The bytes of their files.
+    pub version_bytes: u64,
     /// SHA-256 of the loaded artifact, lower-case hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -153,6 +180,16 @@ pub struct EntryView {
     pub stuck: usize,
 }
 
+/// A newer version that is not the one that answers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UpdateView {
+    /// `building` or `failed`.
+    pub state: &'static str,
+    /// Why it failed: reason, remedy, files and, as `detail`, the compiler's message.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Refusal>,
+}
+
 type Ops = BTreeMap<Arc<str>, Arc<Entry>>;
 type Projects = BTreeMap<Arc<str>, Ops>;
 
@@ -171,13 +208,11 @@ impl Index {
         let mut index = Self { problems, ..Self::default() };
         for entry in entries {
             let Address { workspace, project, op } = entry.address.clone();
-            index
-                .workspaces
-                .entry(workspace)
-                .or_default()
-                .entry(project)
-                .or_default()
-                .insert(op, entry);
+            let ops = index.workspaces.entry(workspace).or_default().entry(project).or_default();
+            // Of two folders that claim one address the one that answers keeps it.
+            if ops.get(&op).is_none_or(|other| other.ready().is_none()) {
+                ops.insert(op, entry);
+            }
         }
         index
     }
@@ -215,6 +250,7 @@ impl Entry {
         folder: PathBuf,
         spec: String,
         settings: OpSettings,
+        versions: Versions,
         state: EntryState,
     ) -> Self {
         Self {
@@ -224,25 +260,81 @@ impl Entry {
             settings,
             stats: Arc::default(),
             pace: Arc::default(),
-            state: RwLock::new(state),
+            versions: Arc::new(versions),
+            condition: RwLock::new(Condition { state, update: None }),
         }
+    }
+
+    /// The same operation with another address, spec or settings: it goes on counting and answering.
+    pub(crate) fn renewed(&self, address: Address, spec: String, settings: OpSettings) -> Self {
+        let condition = self.condition().clone();
+        Self {
+            address,
+            folder: self.folder.clone(),
+            spec,
+            settings,
+            stats: Arc::clone(&self.stats),
+            pace: Arc::clone(&self.pace),
+            versions: Arc::clone(&self.versions),
+            condition: RwLock::new(condition),
+        }
+    }
+
+    fn condition(&self) -> RwLockReadGuard<'_, Condition> {
+        self.condition.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The state now.
     #[must_use]
     pub fn state(&self) -> EntryState {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.condition().state.clone()
+    }
+
+    /// What became of a newer version, while an older one answers.
+    #[must_use]
+    pub fn update(&self) -> Option<Update> {
+        self.condition().update.clone()
+    }
+
+    /// Whether a version of it is being built or checked.
+    pub(crate) fn is_pending(&self) -> bool {
+        let condition = self.condition();
+        matches!(condition.state, EntryState::Building)
+            || matches!(condition.update, Some(Update::Building))
     }
 
     /// Where its calls run.
     #[must_use]
     pub fn lane(&self) -> LaneChoice {
-        crate::lane::runs_in(self.settings.lane_of(&self.address))
+        match self.ready() {
+            Some(loaded) => self.lane_for(&loaded.hash),
+            None => crate::lane::runs_in(self.settings.lane_of(&self.address)),
+        }
+    }
+
+    /// Where calls of this build of it run: in a worker when the host has opened as many of its builds as it may.
+    pub(crate) fn lane_for(&self, hash: &str) -> LaneChoice {
+        let wanted = self.settings.lane_of(&self.address);
+        let stays = wanted == LaneChoice::Inline && self.versions.admits(hash);
+        crate::lane::runs_in(if stays { LaneChoice::Inline } else { LaneChoice::Worker })
+    }
+
+    /// Whether this build may run where its calls run.
+    pub(crate) fn admit(&self, hash: &str) -> Result<(), Box<Refusal>> {
+        if self.lane_for(hash) == LaneChoice::Worker || self.versions.admits(hash) {
+            return Ok(());
+        }
+        let most = self.versions.most();
+        Err(Refusal::new(
+            "the host has as many versions of it open as it may",
+            "restart the host, or allow it more with --max-versions",
+        )
+        .compared(format!("at most {most} versions"), "one more"))
     }
 
     /// The plugin, if it can be called right now. This is the hot path of every call.
     pub(crate) fn ready(&self) -> Option<Arc<Loaded>> {
-        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+        match &self.condition().state {
             EntryState::Ready(loaded) => Some(Arc::clone(loaded)),
             EntryState::Building | EntryState::Refused(_) => None,
         }
@@ -277,6 +369,7 @@ impl Entry {
             EntryState::Refused(refusal) => (None, Some(refusal)),
         };
         let counts = self.stats.counts();
+        let (versions, version_bytes) = self.versions.count();
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         EntryView {
             workspace: self.address.workspace.to_string(),
@@ -301,6 +394,14 @@ impl Entry {
             timeout_ms: self.settings.timeout.and_then(|time| u64::try_from(time.as_millis()).ok()),
             cache_max_age: self.settings.cache_max_age.map(|time| time.as_secs()),
             folder: self.folder.clone(),
+            update: self.update().map(|update| match update {
+                Update::Building => UpdateView { state: "building", refusal: None },
+                Update::Failed(refusal) => {
+                    UpdateView { state: "failed", refusal: Some(Refusal::clone(&refusal)) }
+                }
+            }),
+            versions,
+            version_bytes,
             hash: loaded.map(|loaded| loaded.hash.clone()),
             built_at: loaded
                 .and_then(|loaded| loaded.built_at.duration_since(std::time::UNIX_EPOCH).ok())
@@ -468,9 +569,40 @@ impl Catalog {
         self.announce(|progress| progress.discovered = true);
     }
 
-    /// Sets the state of one operation.
-    pub(crate) fn set_state(&self, entry: &Entry, state: EntryState) {
-        *entry.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+    /// A version of it is about to be built or checked. An older one goes on answering; without one, calls wait.
+    pub(crate) fn begin(&self, entry: &Entry) {
+        self.change(entry, |condition| match condition.state {
+            EntryState::Ready(_) => condition.update = Some(Update::Building),
+            EntryState::Building | EntryState::Refused(_) => condition.state = EntryState::Building,
+        });
+    }
+
+    /// This version answers from the next call on.
+    pub(crate) fn accept(&self, entry: &Entry, loaded: Arc<Loaded>) {
+        self.change(entry, |condition| {
+            *condition = Condition { state: EntryState::Ready(loaded), update: None };
+        });
+    }
+
+    /// The version that was looked at cannot be called. An older one goes on answering.
+    pub(crate) fn refuse(&self, entry: &Entry, refusal: Arc<Refusal>) {
+        self.change(entry, |condition| match condition.state {
+            EntryState::Ready(_) => condition.update = Some(Update::Failed(refusal)),
+            EntryState::Building | EntryState::Refused(_) => {
+                condition.state = EntryState::Refused(refusal);
+            }
+        });
+    }
+
+    /// The operation cannot be called any more, not even in the version that answered so far.
+    pub(crate) fn withdraw(&self, entry: &Entry, refusal: Arc<Refusal>) {
+        self.change(entry, |condition| {
+            *condition = Condition { state: EntryState::Refused(refusal), update: None };
+        });
+    }
+
+    fn change(&self, entry: &Entry, change: impl FnOnce(&mut Condition)) {
+        change(&mut entry.condition.write().unwrap_or_else(PoisonError::into_inner));
         self.announce(|_| {});
     }
 
@@ -478,6 +610,11 @@ impl Catalog {
     pub(crate) fn note(&self, note: impl Into<String>) {
         let note = note.into();
         self.announce(|progress| progress.note = note);
+    }
+
+    /// Says that there is something to build.
+    pub(crate) fn unsettle(&self) {
+        self.announce(|progress| progress.settled = false);
     }
 
     /// Says that nothing is left to build or load.
@@ -493,7 +630,7 @@ impl Catalog {
         let (mut total, mut ready, mut refused) = (0, 0, 0);
         for entry in index.entries() {
             total += 1;
-            match &*entry.state.read().unwrap_or_else(PoisonError::into_inner) {
+            match &entry.condition().state {
                 EntryState::Building => {}
                 EntryState::Ready(_) => ready += 1,
                 EntryState::Refused(_) => refused += 1,

@@ -54,8 +54,9 @@ impl Judge {
 
     fn loaded(&self, artifact: &Artifact, entry: &Entry) -> Result<Loaded, Box<Refusal>> {
         let descriptor = probe::examine(&self.cache, &mut self.prober.borrow_mut(), artifact)?;
-        check_fit(&descriptor, &entry.address, entry.lane())?;
-        Loaded::new(artifact, descriptor)
+        check_fit(&descriptor, &entry.address, entry.lane_for(&artifact.hash))?;
+        entry.admit(&artifact.hash)?;
+        Loaded::new(artifact, descriptor, &entry.versions)
     }
 
     /// Ends the child that probed, if there is one: the next probe starts another.

@@ -12,6 +12,7 @@ use super::artifact::Artifact;
 use super::load;
 use super::manifest::SHIPPED_WORKSPACE;
 use super::refusal::Refusal;
+use super::versions::Versions;
 use super::{Address, LaneChoice};
 
 /// One version of an operation. It has been probed; the library itself is opened in this process by the inline lane
@@ -31,6 +32,7 @@ pub struct Loaded {
     pub built_at: SystemTime,
     /// What it may touch.
     pub(crate) access: Arc<Access>,
+    versions: Arc<Versions>,
     opened: OnceLock<Result<PluginRef, Arc<Refusal>>>,
 }
 
@@ -45,7 +47,11 @@ impl fmt::Debug for Loaded {
 
 impl Loaded {
     /// A version from its checked copy and what a probe found it to be.
-    pub(crate) fn new(artifact: &Artifact, descriptor: Descriptor) -> Result<Self, Box<Refusal>> {
+    pub(crate) fn new(
+        artifact: &Artifact,
+        descriptor: Descriptor,
+        versions: &Arc<Versions>,
+    ) -> Result<Self, Box<Refusal>> {
         let descriptor_json = serde_json::to_value(&descriptor).map_err(|error| {
             Refusal::new(format!("what it says of itself has no JSON form: {error}"), load::REBUILD)
         })?;
@@ -57,6 +63,7 @@ impl Loaded {
             hash: artifact.hash.clone(),
             bytes: artifact.bytes,
             built_at: artifact.built_at,
+            versions: Arc::clone(versions),
             opened: OnceLock::new(),
         })
     }
@@ -64,7 +71,12 @@ impl Loaded {
     /// The plugin itself, opened in this process at the first asking. For the inline lane only: whoever runs calls in
     /// another process passes [`Loaded::artifact`] on instead.
     pub(crate) fn plugin(&self) -> Result<PluginRef, Arc<Refusal>> {
-        self.opened.get_or_init(|| load::open(&self.artifact).map_err(Arc::from)).clone()
+        let open = || {
+            let plugin = load::open(&self.artifact).map_err(Arc::from)?;
+            self.versions.add(&self.hash, self.bytes);
+            Ok(plugin)
+        };
+        self.opened.get_or_init(open).clone()
     }
 
     /// Why the library could not be opened here although a probe could open it, once that has happened.

@@ -3,7 +3,8 @@
 //! - `roots` and `discover` find folders; `manifest` and `crate_folder` judge them.
 //! - `stamp`, `shadow` and `build` get an artifact out of a crate; `artifact` checks and keeps it;
 //!   `probe` finds out in a child process what it is; `load` opens it.
-//! - `engine` does all that in order; [`Catalog`] is where everybody else looks.
+//! - `engine` does all that in order, and again whenever `watch` sees a change; [`Catalog`] is where everybody else
+//!   looks.
 
 mod address;
 pub(crate) mod artifact;
@@ -23,11 +24,14 @@ pub(crate) mod settings;
 mod shadow;
 mod stamp;
 mod tool_homes;
+mod versions;
+mod watch;
 
 pub use address::Address;
-pub use catalog::{Callable, Catalog, Entry, EntryState, EntryView, Problem, Progress};
+pub use catalog::{Callable, Catalog, Entry, EntryState, EntryView, Problem, Progress, Update};
 pub use discover::MAIN_PROJECT;
 pub use loaded::Loaded;
 pub use manifest::{DEFAULT_WORKSPACE, LaneChoice, OpSettings};
 pub use refusal::Refusal;
 pub use sdk::host::Descriptor;
+pub use versions::MOST_VERSIONS;

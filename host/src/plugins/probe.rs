@@ -60,6 +60,7 @@ pub(crate) fn examine(
     if let Some(known) = memory::recall(cache, &artifact.hash) {
         return known.into_result();
     }
+    tracing::debug!(file = %artifact.path.display(), "probing");
     let probed = prober.probe(&artifact.path);
     if probed.lasting {
         memory::remember(cache, &artifact.hash, &probed.finding);

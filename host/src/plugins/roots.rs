@@ -88,6 +88,13 @@ pub(crate) fn roots(config: &Config, around: &Surroundings) -> (Vec<Root>, Vec<P
     (roots, problems)
 }
 
+/// Roots that are not there and would count if they appeared, and those that are there and may be replaced.
+pub(crate) fn candidates(config: &Config, around: &Surroundings) -> Vec<PathBuf> {
+    let named = config.udfs.iter().chain(&config.plugins).cloned();
+    let implied = around.cwd.iter().filter(|_| !config.only).map(|cwd| cwd.join("udfs"));
+    named.chain(implied).filter_map(|path| std::path::absolute(path).ok()).collect()
+}
+
 /// The nearest `udfs/` at or above `from`.
 fn nearest_udfs(from: &Path) -> Option<PathBuf> {
     from.ancestors().map(|folder| folder.join("udfs")).find(|udfs| udfs.is_dir())

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
 
+use super::refusal::Refusal;
 use super::tool_homes::ToolHomes;
 
 /// The part of a key that all operations of a host share.
@@ -89,9 +90,13 @@ fn add_folder(key: &mut Sha256, folder: &Path) {
         WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter().filter_entry(
             |entry| {
                 let name = entry.file_name().to_string_lossy();
-                let skipped = name.starts_with('.')
-                    || matches!(&*name, "target" | "tests" | "benches" | "examples");
-                entry.depth() == 0 || !(skipped && entry.file_type().is_dir())
+                let skipped = if entry.file_type().is_dir() {
+                    name.starts_with('.')
+                        || matches!(&*name, "target" | "tests" | "benches" | "examples")
+                } else {
+                    is_of_an_editor(&name)
+                };
+                entry.depth() == 0 || !skipped
             },
         );
     for entry in walk {
@@ -101,6 +106,15 @@ fn add_folder(key: &mut Sha256, folder: &Path) {
             Err(error) => add(key, &error.to_string()),
         }
     }
+}
+
+/// Whether a file of this name is an editor's own: a backup, a lock, a save that is not finished.
+pub(crate) fn is_of_an_editor(name: &str) -> bool {
+    name.ends_with('~')
+        || name.starts_with('#')
+        || name.starts_with(".#")
+        || name == "4913"
+        || (name.starts_with('.') && matches!(name.rsplit('.').next(), Some("swp" | "swo" | "swx")))
 }
 
 /// Which compiler will be used, told without starting it: that alone would take longer than loading every operation.
@@ -159,6 +173,13 @@ pub(crate) struct Stamp {
     built_at: u64,
 }
 
+/// What was not built.
+#[derive(Debug, Serialize, Deserialize)]
+struct Failure {
+    key: String,
+    refusal: Box<Refusal>,
+}
+
 impl Stamp {
     pub(crate) fn new(key: String, hash: String, built_at: SystemTime) -> Self {
         let since = built_at.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -182,9 +203,26 @@ impl Stamps {
 
     /// Keeps it. When that fails the next start builds again, which is all that is lost.
     pub(crate) fn put(&self, folder: &Path, stamp: &Stamp) {
+        self.write(&self.place(folder), stamp);
+    }
+
+    /// Why the sources with this key do not build, if that was tried.
+    pub(crate) fn failure(&self, folder: &Path, key: &str) -> Option<Box<Refusal>> {
+        let text = fs::read(self.failure_place(folder)).ok()?;
+        let failure: Failure = serde_json::from_slice(&text).ok()?;
+        (failure.key == key).then_some(failure.refusal)
+    }
+
+    /// Keeps why the sources with this key do not build.
+    pub(crate) fn put_failure(&self, folder: &Path, key: &str, refusal: &Refusal) {
+        let failure = Failure { key: key.to_owned(), refusal: Box::new(refusal.clone()) };
+        self.write(&self.failure_place(folder), &failure);
+    }
+
+    fn write(&self, path: &Path, value: &impl Serialize) {
         let write = || -> std::io::Result<()> {
             fs::create_dir_all(&self.folder)?;
-            replace_file(&self.place(folder), &serde_json::to_vec(stamp)?)
+            replace_file(path, &serde_json::to_vec(value)?)
         };
         if let Err(error) = write() {
             tracing::warn!(folder = %self.folder.display(), %error, "cannot keep what was built");
@@ -193,6 +231,10 @@ impl Stamps {
 
     fn place(&self, folder: &Path) -> PathBuf {
         self.folder.join(format!("{}.json", short_hash(folder)))
+    }
+
+    fn failure_place(&self, folder: &Path) -> PathBuf {
+        self.folder.join(format!("{}.failed.json", short_hash(folder)))
     }
 }
 
@@ -248,7 +290,15 @@ mod tests {
         fs::remove_file(at("op/new.rs")).unwrap();
         assert_ne!(key(), last, "a file that is gone");
         last = key();
-        for path in ["op/tests/it.rs", "op/target/x", "sdk/tests/it.rs"] {
+        for path in [
+            "op/tests/it.rs",
+            "op/target/x",
+            "sdk/tests/it.rs",
+            "op/src/lib.rs~",
+            "op/src/.lib.rs.swp",
+            "op/src/4913",
+            "op/src/.#lib.rs",
+        ] {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), "1").unwrap();
             assert_eq!(key(), last, "{path}");
@@ -269,6 +319,10 @@ mod tests {
         assert_eq!(stamp.built_at(), UNIX_EPOCH + Duration::from_nanos(5));
         fs::write(stamps.place(&op), "{").unwrap();
         assert_eq!(stamps.get(&op), None);
+        let refusal = Refusal::new("no", "yes").detail("a long story");
+        stamps.put_failure(&op, "k", &refusal);
+        assert_eq!(stamps.failure(&op, "k"), Some(refusal));
+        assert_eq!(stamps.failure(&op, "another"), None);
     }
 
     #[test]

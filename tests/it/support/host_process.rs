@@ -20,6 +20,7 @@ pub(crate) struct HostOptions {
     only_env: bool,
     cwd: Option<PathBuf>,
     udfs: Option<PathBuf>,
+    through: Vec<OsString>,
 }
 
 impl HostOptions {
@@ -31,6 +32,7 @@ impl HostOptions {
             only_env: false,
             cwd: None,
             udfs: Some(built().udfs.clone()),
+            through: vec![],
         }
     }
 
@@ -64,11 +66,18 @@ impl HostOptions {
         self
     }
 
+    /// Starts it by way of a command that takes another one at its end.
+    pub(crate) fn through(mut self, words: &[&str]) -> HostOptions {
+        self.through = words.iter().map(OsString::from).collect();
+        self
+    }
+
     /// The command that [`HostProcess::start`] runs.
     pub(crate) fn command(&self) -> Command {
         let built = built();
-        let mut command = Command::new(&built.host);
-        command.args(["dev", "serve"]);
+        let mut words = self.through.iter().cloned().chain([built.host.clone().into()]);
+        let mut command = Command::new(words.next().expect("the host is the last of them"));
+        command.args(words).args(["dev", "serve"]);
         if let Some(udfs) = &self.udfs {
             command.arg("--only").arg("--udfs").arg(udfs);
         }
@@ -227,6 +236,27 @@ impl HostProcess {
         (answer.status, answer.json())
     }
 
+    /// [`HostProcess::exec`] for a call that is held up on purpose.
+    #[track_caller]
+    pub(crate) fn exec_patiently(
+        &self,
+        workspace: &str,
+        project: &str,
+        udf: &str,
+        overrides: &Value,
+    ) -> (u16, Value) {
+        let url = format!(
+            "{}/api/exec/udf?t={}&workspace={workspace}&project={project}",
+            self.origin, self.token
+        );
+        let body = json!({"udf": udf, "overrides": overrides}).to_string();
+        let request = self.agent.post(&url).header("Content-Type", "application/json");
+        let request = request.config().timeout_global(Some(Duration::from_secs(900))).build();
+        let answer =
+            answer(request.send(body)).unwrap_or_else(|why| panic!("{project}.{udf}: {why}"));
+        (answer.status, answer.json())
+    }
+
     /// Calls a shipped operation that must succeed and returns its data.
     #[track_caller]
     pub(crate) fn data(&self, project: &str, udf: &str, overrides: &Value) -> Value {
@@ -250,6 +280,22 @@ impl HostProcess {
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, signal).expect("the host can be signalled");
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until `count` operations can be called and nothing is left to do.
+    #[track_caller]
+    pub(crate) fn wait_ready(&self, count: usize) {
+        let mut progress = Value::Null;
+        let ready = wait_until(Duration::from_secs(300), "all operations", || {
+            progress = self.get("/api/udfs").json()["data"]["progress"].take();
+            (progress["settled"] == true).then(|| progress["ready"] == count)
+        });
+        assert_eq!(ready, Some(true), "{progress}\n{}", self.stderr());
     }
 
     /// Sends SIGKILL and reaps.

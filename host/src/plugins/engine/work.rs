@@ -3,15 +3,26 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{Buildable, Place, open, refuse};
+use super::look::Place;
+use super::outcome::{refuse, take};
 use crate::plugins::build::{Builder, Ended, Event, Running, Target};
-use crate::plugins::catalog::{Catalog, EntryState};
+use crate::plugins::catalog::{Catalog, Entry};
 use crate::plugins::discover;
 use crate::plugins::judge::Judge;
 use crate::plugins::refusal::Refusal;
 use crate::plugins::shadow::{Member, Shadow};
 use crate::plugins::stamp::{Stamps, short_hash};
+
+/// An operation whose crate is in order.
+#[derive(Debug, Clone)]
+pub(super) struct Buildable {
+    pub(super) entry: Arc<Entry>,
+    pub(super) package: String,
+    /// Which of the roots it lies in.
+    pub(super) root: usize,
+}
 
 /// Building what is not built.
 pub(super) struct Work<'a> {
@@ -34,6 +45,7 @@ struct Complaint {
 impl Work<'_> {
     /// Builds the stale ones. A crate that cargo cannot even read is left out and the rest tried again.
     pub(super) fn build(&mut self, crates: &[Buildable], mut stale: Vec<(Buildable, String)>) {
+        self.catalog.unsettle();
         let mut members = self.members(crates);
         while !stale.is_empty() && !self.running.is_stopped() {
             let shadow = match self.shadow(members.clone()) {
@@ -55,7 +67,7 @@ impl Work<'_> {
                 }
                 Err(error) => return self.give_up(&stale, "cargo could not be run", &error),
             };
-            stale.retain(|(op, _)| matches!(op.entry.state(), EntryState::Building));
+            stale.retain(|(op, _)| op.entry.is_pending());
             if ended.began || ended.success {
                 self.refuse_unbuilt(&shadow, &stale, &complaints, &ended);
                 return;
@@ -104,7 +116,7 @@ impl Work<'_> {
             Member::new(self.checkout, root, &project, folder)
         };
         let libraries =
-            self.place.found.libraries.iter().map(|library| member(library.root, &library.folder));
+            self.place.libraries.iter().map(|library| member(library.root, &library.folder));
         let mut members: Vec<Member> = Vec::new();
         for found in crates.iter().map(|op| member(op.root, &op.entry.folder)).chain(libraries) {
             if !members.iter().any(|other| other.place == found.place) {
@@ -150,7 +162,7 @@ impl Work<'_> {
                 });
                 let Some((op, key)) = op else { return };
                 done += 1;
-                open(self.catalog, self.judge, &op.entry, &library, Some((self.stamps, key)));
+                take(self.catalog, self.judge, &op.entry, &library, Some((self.stamps, key)));
                 tracing::info!(op = %op.entry.address, "built {done} of {}", packages.len());
                 self.catalog.note(format!("built {done} of {} operations", packages.len()));
             }
@@ -195,8 +207,9 @@ impl Work<'_> {
         complaints: &BTreeMap<PathBuf, Complaint>,
         ended: &Ended,
     ) {
-        for (op, _) in unbuilt {
-            let refusal = match complaints.get(&op.entry.folder) {
+        for (op, key) in unbuilt {
+            let own = complaints.get(&op.entry.folder);
+            let refusal = match own {
                 Some(own) => Refusal::new(
                     format!("it does not compile: {}", own.first),
                     "correct it; the compiler's message tells where",
@@ -226,7 +239,12 @@ impl Work<'_> {
                     }
                 },
             };
-            refuse(self.catalog, &op.entry, refusal.file(&op.entry.folder));
+            let refusal = refusal.file(&op.entry.folder);
+            if !complaints.is_empty() {
+                // For those who look without building, until something is saved.
+                self.stamps.put_failure(&op.entry.folder, key, &refusal);
+            }
+            refuse(self.catalog, &op.entry, refusal);
         }
     }
 
@@ -275,7 +293,7 @@ impl Work<'_> {
     }
 
     fn is_library(&self, folder: &Path) -> bool {
-        self.place.found.libraries.iter().any(|library| library.folder == folder)
+        self.place.libraries.iter().any(|library| library.folder == folder)
     }
 
     fn give_up(&self, stale: &[(Buildable, String)], reason: &str, error: &io::Error) {
@@ -284,9 +302,7 @@ impl Work<'_> {
             "install Rust, or give a folder of built operations with --plugins",
         )
         .detail(error.to_string());
-        for (op, _) in
-            stale.iter().filter(|(op, _)| matches!(op.entry.state(), EntryState::Building))
-        {
+        for (op, _) in stale.iter().filter(|(op, _)| op.entry.is_pending()) {
             refuse(self.catalog, &op.entry, refusal.clone());
         }
     }

@@ -18,6 +18,8 @@ use crate::program;
 
 /// What opening one file may take. Far more than any needs, for machines that are busy building.
 const LIMIT: Duration = Duration::from_secs(10);
+/// How often to see whether a child that says nothing is still there.
+const LOOK: Duration = Duration::from_millis(100);
 /// The most bytes of an answer.
 const ANSWER: usize = 16 << 20;
 /// How much of the child's last words is kept.
@@ -151,10 +153,13 @@ impl Running {
         let mut piece = [0; 8 << 10];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).map_err(io::Error::other)?;
+            let slice = Timespec::try_from(left.min(LOOK)).map_err(io::Error::other)?;
             let answers = self.answers.as_fd();
-            match poll(&mut [PollFd::new(&answers, PollFlags::IN)], Some(&left)) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            match poll(&mut [PollFd::new(&answers, PollFlags::IN)], Some(&slice)) {
+                Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+                // A child of the child may hold the pipe open when the child itself is gone.
+                Ok(0) if self.child.try_wait()?.is_some() => return Ok(None),
+                Ok(0) => continue,
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),

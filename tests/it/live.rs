@@ -1,0 +1,8 @@
+//! What is saved while the host runs answers without a restart; what is broken keeps the version before it answering.
+
+mod artifacts;
+mod cache;
+mod crates;
+mod memory;
+mod scene;
+mod shared;

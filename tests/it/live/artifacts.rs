@@ -1,0 +1,240 @@
+//! Prebuilt files that come, change and go while the host runs, the dangerous ones among them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use super::scene::{BUILD, put};
+use crate::support::build::built;
+use crate::support::checkout;
+use crate::support::fixture::write;
+use crate::support::host_process::{HostOptions, HostProcess, wait_until};
+
+fn place(root: &Path, project: &str, op: &str) -> PathBuf {
+    let folder = root.join(project).join(op);
+    write(&folder.join("spec.md"), format!("# {op}\n").as_bytes());
+    folder.join("lib.so")
+}
+
+pub(super) fn host_over(root: &Path, log: &str) -> HostProcess {
+    let options = HostOptions::new().udfs(None).arg("--only").arg("--no-build");
+    HostProcess::start(&options.arg("--plugins").arg(root).arg("--log").arg(log))
+}
+
+/// A built plugin, as cargo left it.
+pub(super) fn sound() -> Vec<u8> {
+    let target = built().host.parent().unwrap();
+    fs::read(target.join("libudf_feedback_management_get_card.so")).unwrap()
+}
+
+#[track_caller]
+fn listed(host: &HostProcess, op: &str, test: impl Fn(&Value) -> bool) -> Value {
+    let mut last = Value::Null;
+    let found = wait_until(BUILD, op, || {
+        let listed = host.get("/api/udfs").json();
+        let udfs = listed["data"]["udfs"].as_array().unwrap();
+        last = udfs.iter().find(|udf| udf["op"] == op).cloned().unwrap_or_default();
+        test(&last).then(|| last.clone())
+    });
+    found.unwrap_or_else(|| panic!("{op} is listed as {last}\n{}", host.stderr()))
+}
+
+fn answers(host: &HostProcess) -> bool {
+    let (status, envelope) =
+        host.exec("default", "feedback-management", "get_card", &json!({"id": "none"}));
+    status == 200 && envelope["data"] == json!({"ok": false, "error": "not found"})
+}
+
+#[test]
+fn a_file_is_not_taken_before_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("plugins");
+    fs::create_dir_all(&root).unwrap();
+    let mut host = host_over(&root, "debug");
+    let sound = sound();
+    let file = place(&root, "feedback-management", "get_card");
+    // As a copy that is cut off and goes on later.
+    write(&file, &sound[..sound.len() / 2]);
+    listed(&host, "get_card", |udf| udf["reason"].to_string().contains("cut short"));
+    write(&file, &sound);
+    listed(&host, "get_card", |udf| udf["state"] == "ready");
+    assert!(answers(&host), "{}", host.stderr());
+
+    // A newer one that is cut off never replaces it.
+    let newer = [&sound[..], b"newer"].concat();
+    write(&file, &newer[..newer.len() / 3]);
+    let cut = listed(&host, "get_card", |udf| udf["update"]["state"] == "failed");
+    assert_eq!(cut["state"], "ready", "{cut}");
+    assert!(answers(&host), "{}", host.stderr());
+    write(&file, &newer);
+    let whole = listed(&host, "get_card", |udf| udf["update"] == Value::Null);
+    assert_ne!(whole["hash"], cut["hash"]);
+    assert!(answers(&host), "{}", host.stderr());
+
+    fs::remove_dir_all(root.join("feedback-management")).unwrap();
+    let gone = wait_until(BUILD, "404", || {
+        let (status, _) = host.exec("default", "feedback-management", "get_card", &json!({}));
+        (status == 404).then_some(())
+    });
+    assert!(gone.is_some(), "{}", host.stderr());
+    assert_eq!(host.ended(), None);
+}
+
+/// A library whose initialiser does this, in C.
+fn initialiser(folder: &Path, name: &str, body: &str) -> Vec<u8> {
+    let (source, library) = (folder.join(format!("{name}.c")), folder.join(format!("{name}.so")));
+    let text = format!(
+        "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+         __attribute__((constructor)) static void begin(void) {{ {body} }}\n"
+    );
+    write(&source, text.as_bytes());
+    let made =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).status();
+    assert!(made.expect("cc runs").success());
+    fs::read(library).unwrap()
+}
+
+#[test]
+fn initialisers_that_abort_or_hang_cost_a_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("plugins");
+    write(&place(&root, "feedback-management", "get_card"), &sound());
+    let mut host = host_over(&root, "info");
+    listed(&host, "get_card", |udf| udf["state"] == "ready");
+    for (op, body, found) in [
+        ("aborts", "fputs(\"famous last words\\n\", stderr); abort();", "SIGABRT"),
+        ("exits", "exit(0);", "exit code 0"),
+        ("writes_null", "*(volatile int *)0 = 1;", "SIGSEGV"),
+        ("prints", "puts(\"{\\\"plugin\\\":1}\"); fflush(stdout); abort();", "SIGABRT"),
+        ("forks", "if (fork() == 0) for (;;) pause(); abort();", "SIGABRT"),
+        ("hangs", "for (;;) pause();", "no answer within 10 s"),
+    ] {
+        put(&place(&root, "bad", op), &initialiser(folder.path(), op, body));
+        let refused =
+            listed(&host, op, |udf| udf["state"] == "refused" && udf["found"].is_string());
+        assert!(refused["found"].as_str().unwrap().contains(found), "{op}: {refused}");
+        for field in ["reason", "expected", "remedy"] {
+            assert!(!refused[field].as_str().unwrap().is_empty(), "{op} has no {field}: {refused}");
+        }
+        assert!(refused["files"][0].as_str().unwrap().ends_with("lib.so"), "{op}: {refused}");
+        let (status, envelope) = host.exec("default", "bad", op, &json!({}));
+        assert!(status >= 400 && envelope["data"].is_null(), "{op}: {envelope}");
+        assert!(answers(&host), "after {op}\n{}", host.stderr());
+    }
+    let aborts = listed(&host, "aborts", |_| true);
+    assert!(aborts["detail"].as_str().unwrap().contains("famous last words"), "{aborts}");
+    assert_eq!(host.ended(), None);
+    assert_eq!(host.stdout_rest(), "");
+}
+
+/// The pinned recipe of the first interface, built in three more ways.
+struct Pinned {
+    aborts: Vec<u8>,
+    later: Vec<u8>,
+    grown: Vec<u8>,
+}
+
+static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
+    let recipe = checkout().join("sdk/tests/fixtures/first_interface");
+    // The other boundary lies outside the workspace, which can have one package of a name only.
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pinned");
+    let root = place.join("workspace");
+    let read = |path: &str| fs::read_to_string(recipe.join(path)).unwrap();
+    let lay = |path: &str, text: &str| {
+        // What is right already is left alone, so that cargo does not build it again.
+        if fs::read_to_string(root.join(path)).ok().as_deref() != Some(text) {
+            write(&root.join(path), text.as_bytes());
+        }
+    };
+    lay(
+        "Cargo.toml",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"aborts\", \"later\", \"grown\"]\n[profile.dev]\ndebug = false\n",
+    );
+    lay("Cargo.lock", &fs::read_to_string(checkout().join("Cargo.lock")).unwrap());
+    lay("sdk/Cargo.toml", &read("sdk/Cargo.toml"));
+    lay("sdk/src/lib.rs", &read("sdk/src/lib.rs"));
+    let abi = read("sdk/src/abi.rs");
+    lay("sdk/src/abi.rs", &abi);
+    // Another boundary: a field more in the vtable. Cargo wants another version for another package.
+    lay("../grown-sdk/Cargo.toml", &read("sdk/Cargo.toml").replace("\"0.1.0\"", "\"0.1.1\""));
+    lay("../grown-sdk/src/lib.rs", &read("sdk/src/lib.rs"));
+    let last = "pub cancelled: extern \"C\" fn(HostHandle) -> bool,\n";
+    assert_eq!(abi.matches(last).count(), 1);
+    let grown = format!("{last}    pub later: extern \"C\" fn(HostHandle) -> u64,\n");
+    lay("../grown-sdk/src/abi.rs", &abi.replace(last, &grown));
+    let source = read("plugin/src/lib.rs");
+    let manifest = read("plugin/Cargo.toml");
+    for (name, sdk, change) in [
+        ("aborts", "../sdk", ("\"panic\":\"unwind\"", "\"panic\":\"abort\"")),
+        ("later", "../sdk", ("Plugin { interface: 1,", "Plugin { interface: 2,")),
+        ("grown", "../../grown-sdk", ("", "")),
+    ] {
+        let manifest =
+            manifest.replace("\"plugin\"", &format!("\"{name}\"")).replace("../sdk", sdk);
+        lay(&format!("{name}/Cargo.toml"), &manifest);
+        assert!(source.contains(change.0), "the recipe has changed: no {}", change.0);
+        let source = source
+            .replace(change.0, change.1)
+            .replace("\"op\":\"old\"", &format!("\"op\":\"{name}\""));
+        lay(&format!("{name}/src/lib.rs"), &source);
+    }
+    let build = |name: &str, flags: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["rustc", "--offline", "--quiet", "--lib", "--package", name, "--target-dir"]);
+        cargo.arg(root.join("target")).arg("--").args(flags).current_dir(&root);
+        let output = cargo.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name} does not build:\n{stderr}");
+        fs::read(root.join("target/debug").join(format!("lib{name}.so"))).unwrap()
+    };
+    Pinned {
+        aborts: build("aborts", &["-C", "panic=abort"]),
+        later: build("later", &[]),
+        grown: build("grown", &[]),
+    }
+});
+
+#[test]
+fn artifacts_of_another_boundary_are_refused_by_the_running_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("plugins");
+    write(&place(&root, "feedback-management", "get_card"), &sound());
+    let mut host = host_over(&root, "info");
+    listed(&host, "get_card", |udf| udf["state"] == "ready");
+    for (op, bytes, expected, found) in
+        [("later", &PINNED.later, "interface 1", "interface 2"), ("grown", &PINNED.grown, "", "")]
+    {
+        put(&place(&root, "foreign", op), bytes);
+        let refused =
+            listed(&host, op, |udf| udf["state"] == "refused" && udf["expected"].is_string());
+        let text = |field: &str| refused[field].as_str().unwrap_or_default().to_owned();
+        assert!(text("expected").contains(expected), "{refused}");
+        assert!(text("found").contains(found), "{refused}");
+        assert_ne!(text("expected"), text("found"), "{refused}");
+        assert!(text("remedy").contains("sdk of this host"), "{refused}");
+        assert!(refused["files"][0].as_str().unwrap().ends_with("lib.so"), "{refused}");
+        assert!(answers(&host), "{}", host.stderr());
+    }
+    assert_eq!(host.ended(), None);
+}
+
+#[test]
+fn an_artifact_that_aborts_on_panics_is_not_run_in_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("plugins");
+    write(&place(&root, "feedback-management", "get_card"), &sound());
+    write(&root.join("shaky/project.toml"), b"lane = \"inline\"\n");
+    write(&place(&root, "shaky", "aborts"), &PINNED.aborts);
+    let mut host = host_over(&root, "info");
+    let refused = listed(&host, "aborts", |udf| udf["state"] == "refused");
+    assert_eq!(refused["expected"], "panic = \"unwind\"", "{refused}");
+    assert_eq!(refused["found"], "panic = \"abort\"", "{refused}");
+    assert!(refused["remedy"].as_str().unwrap().contains("worker"), "{refused}");
+    let (status, envelope) = host.exec("default", "shaky", "aborts", &json!({"id": "x"}));
+    assert!(status >= 400 && envelope["data"].is_null(), "{envelope}");
+    assert!(answers(&host), "{}", host.stderr());
+    assert_eq!(host.ended(), None);
+}

@@ -1,0 +1,59 @@
+//! Others at the same folders: another host, another cargo.
+
+use std::fs::File;
+
+use serde_json::Value;
+
+use super::scene::{BUILD, Scene};
+use crate::support::build::built;
+use crate::support::host_process::{HostProcess, wait_until};
+
+#[test]
+fn two_hosts_on_one_checkout_both_follow() {
+    let scene = Scene::new("livetwo");
+    scene.lay_out("says", "one");
+    let hosts: Vec<HostProcess> = (0..2).map(|_| scene.host()).collect();
+    for host in &hosts {
+        scene.answers(host, "says", "one");
+    }
+    for answer in ["two", "three"] {
+        scene.save("says", answer);
+        for host in &hosts {
+            scene.answers(host, "says", answer);
+        }
+    }
+    // Neither is left with a version that failed because of the other.
+    for host in &hosts {
+        let listed = scene.listed(host, "says", |udf| udf["update"] == Value::Null);
+        assert_eq!(listed["state"], "ready", "{listed}");
+    }
+}
+
+#[test]
+fn a_lock_of_another_cargo_is_waited_for_and_named() {
+    let scene = Scene::new("livelock");
+    scene.lay_out("says", "one");
+    let host = scene.host();
+    scene.answers(&host, "says", "one");
+    let target = built().host.parent().unwrap();
+    let lock = File::open(target.join(".cargo-lock")).unwrap();
+    lock.lock().unwrap();
+    scene.save("says", "two");
+    let folder = target.parent().unwrap().display().to_string();
+    let mut note = String::new();
+    let told = wait_until(BUILD, "the note", || {
+        let listed = host.get("/api/udfs").json();
+        note = listed["data"]["progress"]["note"].as_str().unwrap_or_default().to_owned();
+        // It may wait for its turn at the registry first.
+        note.contains("waiting for another cargo").then_some(())?;
+        note.contains(&folder).then_some(())
+    });
+    // The old version answers meanwhile, and the catalog says what goes on.
+    scene.answers(&host, "says", "one");
+    let listed = scene.listed(&host, "says", |udf| udf["update"]["state"] == "building");
+    assert_eq!(listed["state"], "ready", "{listed}");
+    drop(lock);
+    assert!(told.is_some(), "{note:?}\n{}", host.stderr());
+    assert!(host.stderr().contains("waiting for another cargo"), "{}", host.stderr());
+    scene.answers(&host, "says", "two");
+}
