@@ -572,7 +572,7 @@ impl AgentLoop {
         task.session.end();
         task.save()?;
         if before.is_some() {
-            let adoption = json!({"targeted": true, "incoming": file.query});
+            let adoption = json!({"targeted": true, "incoming": file.query, "task": file.id});
             let lead = json!({"text": file.query});
             for (recorder, arguments) in [("adopt_reset", adoption), ("record_user_lead", lead)] {
                 if let Err(error) = client.record(recorder, &state_dir, &arguments) {
