@@ -10,6 +10,7 @@ mod crash;
 mod inbox;
 #[cfg(test)]
 mod live;
+mod living_ui;
 #[cfg(test)]
 mod loading;
 #[cfg(test)]

@@ -612,7 +612,7 @@ impl AgentLoop {
         // by `boot_restore` at the next start.
         if let Some(place) = self.operations.workflow(&file.workflow_id) {
             let client = WorkflowClient::new(&*self.operations, &place);
-            if let Err(error) = client.task_ended(&file.to_workflow(), file.status.word()) {
+            if let Err(error) = client.task_ended(&file.to_workflow(), file.status) {
                 tracing::warn!(target: "udf_host::agent", task = %file.id, "its workflow did not hear of the end: {error}");
             }
         }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::operations::{CallError, Operations, WorkflowPlace};
+use super::task_file::Status;
 
 /// What a workflow says of itself.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -150,7 +151,7 @@ impl<'a> WorkflowClient<'a> {
     ///
     /// # Errors
     /// It could not end what ran for the task.
-    pub fn task_ended(&self, task: &Value, status: &str) -> Result<(), CallError> {
+    pub fn task_ended(&self, task: &Value, status: Status) -> Result<(), CallError> {
         self.call("task_ended", task, "", &json!({"status": status}), "").map(|_| ())
     }
 

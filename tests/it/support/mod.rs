@@ -11,6 +11,7 @@ pub(crate) mod fixture;
 pub(crate) mod host_process;
 pub(crate) mod model;
 pub(crate) mod pattern;
+pub(crate) mod pocketbase;
 
 use std::path::{Path, PathBuf};
 

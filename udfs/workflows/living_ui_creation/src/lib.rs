@@ -156,7 +156,7 @@ fn fetch(app: &App<'_>, method: &str, path: &str, body: &str) -> Result<Reply, U
         body,
         within: Duration::from_secs(20),
     };
-    let answer = http::ask(served.port, &request).map_err(UdfError::raised)?;
+    let answer = http::ask(app.ctx, served.port, &request).map_err(UdfError::raised)?;
     let mut shown: String = answer.body.chars().take(FETCHED).collect();
     if shown.len() < answer.body.len() {
         shown.push_str("… (cut)");

@@ -280,7 +280,7 @@ impl Launch<'_, '_> {
             let left = until.saturating_duration_since(Instant::now()).max(Duration::from_secs(1));
             let request =
                 Request { method: "GET", path: &path, headers: &[], body: "", within: left };
-            let headline = match http::ask(self.port, &request) {
+            let headline = match http::ask(self.ctx(), self.port, &request) {
                 Ok(answer) if answer.status < 400 => return Ok(()),
                 Ok(answer) => {
                     let body: String = answer.body.trim().chars().take(300).collect();

@@ -22,7 +22,7 @@ pub(crate) fn import(
     schema: Schema,
     within: Duration,
 ) -> Result<(), Vec<String>> {
-    let session = Session { port, token: String::new(), within };
+    let session = Session { ctx, port, token: String::new(), within };
     let signed_in = session.send(
         "POST",
         "/api/collections/_superusers/auth-with-password",
@@ -45,19 +45,20 @@ pub(crate) fn import(
     imported
 }
 
-struct Session {
+struct Session<'c> {
+    ctx: &'c Context,
     port: u16,
     token: String,
     within: Duration,
 }
 
-impl Session {
+impl Session<'_> {
     fn send(&self, method: &str, path: &str, body: &Value) -> Result<Answer, Vec<String>> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let headers = [("Authorization", self.token.as_str())];
         let headers = if self.token.is_empty() { &[][..] } else { &headers[..] };
         let request = Request { method, path, headers, body: &body, within: self.within };
-        ask(self.port, &request).map_err(|error| vec![error])
+        ask(self.ctx, self.port, &request).map_err(|error| vec![error])
     }
 
     fn import(&self, schema: Schema) -> Result<(), Vec<String>> {

@@ -1,9 +1,10 @@
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
 use sdk::testing::TestHost;
+use sdk::{HttpReply, HttpRequest};
 
 use super::*;
 use crate::process::{LOOK, Process};
@@ -21,16 +22,18 @@ fn stand_in() {
     println!("listening on {port}");
     for stream in listener.incoming() {
         let mut stream = stream.unwrap();
-        let mut request = [0; 2048];
-        let read = stream.read(&mut request).unwrap_or_default();
-        if read > 0 {
-            let path = String::from_utf8_lossy(&request[..read])
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            let _gone =
-                write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{path}", path.len());
+        let (mut request, mut chunk) = (Vec::new(), [0; 2048]);
+        while !request.windows(4).any(|window| window == b"\r\n\r\n") {
+            match stream.read(&mut chunk) {
+                Ok(read @ 1..) => request.extend_from_slice(&chunk[..read]),
+                _ => break,
+            }
+        }
+        let text = String::from_utf8_lossy(&request);
+        if let Some(path) = text.lines().next() {
+            let reply =
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{path}", path.len());
+            let _gone = stream.write_all(reply.as_bytes());
         }
     }
 }
@@ -59,6 +62,7 @@ impl Drop for Bench {
 impl Bench {
     fn new(settings: Value) -> Self {
         let bench = Self(TestHost::new());
+        bench.0.answer_http(sent);
         bench.configure(settings);
         bench
     }
@@ -111,6 +115,20 @@ impl Bench {
     fn process(&self, name: &str) -> Process {
         Process::read(&self.0.file(&format!("living-ui/apps/t1/run/{name}.json")).unwrap()).unwrap()
     }
+}
+
+/// Sends a request as a host does.
+fn sent(request: &HttpRequest) -> Result<HttpReply, UdfError> {
+    let failed = |error: std::io::Error| UdfError::raised(error.to_string());
+    let (authority, path) = request.url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(authority).map_err(failed)?;
+    let text = format!("{} /{path} HTTP/1.1\r\nHost: {authority}\r\n\r\n", request.method);
+    stream.write_all(text.as_bytes()).map_err(failed)?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_err(failed)?;
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Ok(HttpReply { status, headers: Vec::new(), body: body.as_bytes().to_vec() })
 }
 
 fn url(port: &Value) -> String {
