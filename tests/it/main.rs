@@ -10,6 +10,7 @@ mod crash;
 mod inbox;
 #[cfg(test)]
 mod live;
+#[cfg(test)]
 mod living_ui;
 #[cfg(test)]
 mod loading;
