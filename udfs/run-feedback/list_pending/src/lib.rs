@@ -28,7 +28,7 @@ fn list_pending(
 
 fn list(ctx: &Context, filter: &Filter<'_>, base_path: &str) -> Result<Value, Stop> {
     let (mut rows, mut unreadable) = (Vec::new(), Vec::new());
-    Runs::open(ctx, base_path)?.each(filter, |run_id, state| match state {
+    Runs::open(ctx, base_path)?.each_waiting(filter, |run_id, state| match state {
         Ok(state) if filter.wants(&state) => rows.extend(PendingRow::of(&run_id, &state)),
         Ok(_) => {}
         Err(_) => unreadable.push(run_id),
