@@ -91,6 +91,12 @@ codes! {
     EventWriteError = "EVENT_WRITE_ERROR", 7, 2;
     /// Another writer kept the run's lock too long.
     LockTimeout = "LOCK_TIMEOUT", 7, 2;
+    /// A comment that is none, or an issue that has no number.
+    InvalidComment = "INVALID_COMMENT", 1, 1;
+    /// Neither environment nor `project.toml` say which tracker to read.
+    TrackerNotSetUp = "TRACKER_NOT_SET_UP", 1, 1;
+    /// The tracker refuses, is away, or wants to be left alone; detail `retry_after_s`.
+    TrackerUnavailable = "TRACKER_UNAVAILABLE", 6, 6;
     /// A finished run asks nobody; detail `run_status`.
     RunClosed = "RUN_CLOSED", 7, 1;
     /// A request is open already; detail `pending_request_id`.

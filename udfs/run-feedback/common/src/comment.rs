@@ -117,13 +117,7 @@ impl Comment<'_> {
             put(&["\n"]);
         }
         put(&["\n### How to Respond\n\n", HOW_TO_RESPOND]);
-        put(&[
-            "_Run ID: `",
-            &self.run_id.to_string(),
-            "` | Request ID: `",
-            self.request_id,
-            "`_\n",
-        ]);
+        put(&[&question_footer(self.run_id, self.request_id)]);
         out
     }
 
@@ -148,9 +142,14 @@ I approve this design. The approach looks good.
 @faber resume
 ```
 
----
-_This feedback request will remain open until addressed._
 ";
+
+/// The end of a text that is ours.
+pub(crate) fn question_footer(run_id: &RunId, request_id: &str) -> String {
+    format!(
+        "---\n_This feedback request will remain open until addressed._\n_Run ID: `{run_id}` | Request ID: `{request_id}`_\n"
+    )
+}
 
 /// Whether a line is the last line of a comment of ours: such a text never answers itself (§16, rule 1).
 pub(crate) fn is_last_line(line: &str) -> bool {

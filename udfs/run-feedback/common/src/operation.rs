@@ -40,11 +40,15 @@ pub enum Operation {
     ResumeRun,
     /// Reads an issue reply.
     ParseIssueReply,
+    /// Acts on one comment of an issue.
+    ReceiveReply,
+    /// Reads the comments of issues with open requests and acts on them.
+    PollReplies,
 }
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Operation; 14] = [
+    pub const ALL: [Operation; 16] = [
         Operation::RequestFeedback,
         Operation::ProcessResponse,
         Operation::GenerateRequestId,
@@ -59,6 +63,8 @@ impl Operation {
         Operation::ListPending,
         Operation::ResumeRun,
         Operation::ParseIssueReply,
+        Operation::ReceiveReply,
+        Operation::PollReplies,
     ];
 
     /// The name it is called by, `request_feedback`.
@@ -78,6 +84,8 @@ impl Operation {
             Operation::ListPending => "list_pending",
             Operation::ResumeRun => "resume_run",
             Operation::ParseIssueReply => "parse_issue_reply",
+            Operation::ReceiveReply => "receive_reply",
+            Operation::PollReplies => "poll_replies",
         }
     }
 
@@ -99,6 +107,8 @@ impl Operation {
             Operation::ListPending => "list-pending",
             Operation::ResumeRun => "resume-run",
             Operation::ParseIssueReply => "parse-issue-reply",
+            Operation::ReceiveReply => "receive-reply",
+            Operation::PollReplies => "poll-replies",
         }
     }
 

@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
+use sdk::Context;
 use serde_json::Value;
 
+use crate::choice::Choice;
+use crate::github::{GitHub, GitHubSetup};
 use crate::params::plain;
 use crate::process;
 
-/// Chooses the adapter: `command` (also if unset) or `none`.
+/// Chooses the adapter, `command` (also if unset), `github` or `none`; before the setting `poster` of `project.toml`.
 pub const POSTER_VARIABLE: &str = "RUN_FEEDBACK_POSTER";
+
+/// The setting that chooses it where the environment does not.
+pub(crate) const POSTER_SETTING: &str = "poster";
 
 /// How long a comment may take.
 pub const POST_LIMIT: Duration = Duration::from_secs(30);
@@ -35,10 +41,12 @@ pub struct Posted {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// Posting is switched off.
-    #[error("no way to post comments is set up ({POSTER_VARIABLE}=none)")]
+    #[error("posting is switched off ({POSTER_VARIABLE}=none, or `poster` in project.toml)")]
     Off,
     /// The name of the adapter is unknown.
-    #[error("{POSTER_VARIABLE}={name} is not known; one of: command, none")]
+    #[error(
+        "{POSTER_VARIABLE} or `poster` in project.toml is {name:?}; one of: command, github, none"
+    )]
     Unknown {
         /// The name.
         name: String,
@@ -60,6 +68,20 @@ pub enum PostError {
     /// The program is missing, too slow, or answers something else than it should.
     #[error("{0}")]
     Program(String),
+    /// What the adapter needs is missing or makes no sense.
+    #[error("{0}")]
+    Setup(String),
+    /// The server is away, too slow, or answers something else than it should; whether it has acted is unknown.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The tracker wants to be left alone for longer than there is time; it has done nothing.
+    #[error("{message}; it wants to be left alone for {wait_s} s")]
+    TooMuch {
+        /// Seconds until the next request may be made.
+        wait_s: u64,
+        /// For people.
+        message: String,
+    },
 }
 
 /// No comments at all.
@@ -72,13 +94,13 @@ impl CommentPoster for NoPoster {
     }
 }
 
-/// A name in the environment that stands for nothing: every comment says so.
+/// A choice that stands for nothing: every comment says so.
 #[derive(Debug, Clone)]
-struct UnknownPoster(String);
+struct NoSuchPoster(PostError);
 
-impl CommentPoster for UnknownPoster {
+impl CommentPoster for NoSuchPoster {
     fn post(&self, _issue: &str, _body: &str) -> Result<Posted, PostError> {
-        Err(PostError::Unknown { name: self.0.clone() })
+        Err(self.0.clone())
     }
 }
 
@@ -138,15 +160,21 @@ impl CommentPoster for CommandPoster {
     }
 }
 
-/// The adapter that the environment chooses; `limit` caps what one comment may take.
-pub fn chosen_poster(limit: Duration) -> Box<dyn CommentPoster> {
-    match std::env::var(POSTER_VARIABLE).unwrap_or_default().as_str() {
-        "" | "command" => {
-            Box::new(CommandPoster { program: "fractary".to_owned(), limit: limit.min(POST_LIMIT) })
-        }
-        "none" => Box::new(NoPoster),
-        other => Box::new(UnknownPoster(other.to_owned())),
-    }
+/// The adapter that the environment or the project chooses; `limit` caps what one comment may take.
+pub fn chosen_poster(ctx: &Context, limit: Duration) -> Box<dyn CommentPoster + '_> {
+    let limit = limit.min(POST_LIMIT);
+    let chosen = ctx.either(POSTER_VARIABLE, POSTER_SETTING).map_err(PostError::Setup);
+    let poster = chosen.and_then(|name| -> Result<Box<dyn CommentPoster + '_>, PostError> {
+        Ok(match name.as_deref() {
+            None | Some("command") => {
+                Box::new(CommandPoster { program: "fractary".to_owned(), limit })
+            }
+            Some("github") => Box::new(GitHub::new(GitHubSetup::chosen(ctx)?, ctx, limit)),
+            Some("none") => Box::new(NoPoster),
+            Some(other) => return Err(PostError::Unknown { name: other.to_owned() }),
+        })
+    });
+    poster.unwrap_or_else(|error| Box::new(NoSuchPoster(error)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `process_response`: records an answer and says how the run goes on. Contract and examples: `spec.md`.
 
-use run_feedback_common::{Answer, Operation, RunDir, Stop, Surroundings, answer, local_user};
+use run_feedback_common::{Answer, Operation, Stop, answer, respond};
 use sdk::prelude::*;
 
 /// Checks an answer against the open request, records it once, and says what the caller does next.
@@ -30,27 +30,8 @@ fn process_response(
     base_path: &str,
 ) -> Result<Reply, UdfError> {
     let given = Answer::check(run_id, request_id, response, comment, source, user);
-    let outcome = given.map_err(Stop::from).and_then(|given| process(ctx, given, base_path));
+    let outcome = given.map_err(Stop::from).and_then(|given| respond(ctx, given, base_path));
     answer(Operation::ProcessResponse, None, outcome)
-}
-
-fn process(ctx: &Context, mut given: Answer, base_path: &str) -> Result<Value, Stop> {
-    let dir = RunDir::open(ctx, base_path, &given.run_id)?;
-    dir.check_state_exists()?;
-    if given.user.is_empty() {
-        // git is asked before the lock is taken: others wait for it.
-        given.user = local_user(&Surroundings::of_process()).user;
-    }
-    let mut guard = dir.lock()?;
-    let mut state = guard.state()?;
-    let decision = given.decide(&state)?;
-    // On a copy first, so that a history that cannot take the answer leaves no event behind.
-    let now = ctx.now();
-    decision.apply(&given, &mut state.clone(), 0, &now)?;
-    let (event_id, _) = guard.write_event(&decision.event(&given), Some(&state), &now)?;
-    decision.apply(&given, &mut state, event_id, &now)?;
-    guard.write_state(&state)?;
-    Ok(decision.reply(&given))
 }
 
 #[cfg(test)]

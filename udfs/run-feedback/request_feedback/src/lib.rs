@@ -148,7 +148,7 @@ fn post(ctx: &Context, ask: &Ask, id: &str, state: &State) -> Result<String, Str
     let body = comment.strip_suffix('\n').unwrap_or(&comment);
     // A host that gives the call less time than the tracker gets must still hear that the request stands.
     let left = ctx.deadline().map_or(POST_LIMIT, |left| left.saturating_sub(AFTER_POSTING));
-    chosen_poster(left)
+    chosen_poster(ctx, left)
         .post(&issue, body)
         .map(|posted| posted.url)
         .map_err(|error| error.to_string())

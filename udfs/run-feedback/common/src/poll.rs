@@ -1,0 +1,173 @@
+//! Reading the comments of every issue with an open request, and acting on those that are new (§16).
+
+use std::collections::BTreeMap;
+
+use sdk::Context;
+use serde_json::{Value, json};
+
+use crate::codes::{Code, Refusal};
+use crate::github::{Comments, GitHub, GitHubSetup, number};
+use crate::incoming::{Inbox, unavailable};
+use crate::memory::Memory;
+use crate::outcome::Stop;
+use crate::params::plain;
+use crate::poster::PostError;
+use crate::query::Filter;
+use crate::runs::Runs;
+use crate::thread::{Tracked, limit};
+
+/// One round over all issues: `{status, operation, issues, outcomes, failures, retry_after_s?}`. Comments that do not
+/// address us, and those that have been dealt with, are not listed.
+///
+/// # Errors
+/// `TRACKER_NOT_SET_UP`; `STATE_UPDATE_FAILED` if what has been done cannot be remembered. What goes wrong with one
+/// issue is a row of `failures` and stops no other.
+pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
+    let setup = GitHubSetup::chosen(ctx)
+        .map_err(|error| Refusal::new(Code::TrackerNotSetUp, error.to_string()))?;
+    let issues = open_issues(ctx, base_path)?;
+    let (mut outcomes, mut failures, mut wait_s) = (Vec::new(), Vec::new(), None);
+    if !issues.is_empty() {
+        let memory = Memory::open(ctx, base_path)?;
+        for (issue, since) in &issues {
+            let round = Round { ctx, base_path, memory: &memory, issue, since };
+            match round.read(&setup, &mut outcomes, &mut failures) {
+                Ok(None) => {}
+                Ok(wait) => {
+                    wait_s = wait;
+                    break;
+                }
+                Err(Failed::Tracker(error)) => {
+                    failures.push(failure(
+                        issue,
+                        None,
+                        &unavailable(Code::TrackerUnavailable, &error),
+                    ));
+                    if let PostError::TooMuch { wait_s: wait, .. } = error {
+                        // Whoever goes on asking is shut out for longer.
+                        wait_s = Some(wait);
+                        break;
+                    }
+                }
+                Err(Failed::Here(stop)) => return Err(stop),
+            }
+            if ctx.cancelled() {
+                break;
+            }
+        }
+    }
+    let mut reply = json!({
+        "status": "success",
+        "operation": "poll-replies",
+        "repository": setup.repository(),
+        "issues": issues.len(),
+        "outcomes": outcomes,
+        "failures": failures,
+    });
+    if let Some(wait) = wait_s {
+        reply["retry_after_s"] = wait.into();
+    }
+    Ok(reply)
+}
+
+/// The issues with open requests, by number, and when the oldest of them was asked.
+fn open_issues(ctx: &Context, base_path: &str) -> Result<BTreeMap<String, String>, Stop> {
+    let mut issues: BTreeMap<String, String> = BTreeMap::new();
+    let filter = Filter { status: "awaiting_feedback", ..Filter::default() };
+    Runs::open(ctx, base_path)?.each_waiting(&filter, |_, state| {
+        let Ok(state) = state else { return };
+        let Some(request) = state.open_request().filter(|_| filter.wants(&state)) else { return };
+        let work_id = state.get("work_id").map(plain).unwrap_or_default();
+        // Other trackers' ids are not ours to read.
+        let Ok(digits) = number(&work_id) else { return };
+        let digits = digits.trim_start_matches('0');
+        let asked = request.get("requested_at").and_then(Value::as_str).unwrap_or_default();
+        let since = if asked.is_empty() { "1970-01-01T00:00:00Z" } else { asked };
+        let oldest = issues.entry(digits.to_owned()).or_insert_with(|| since.to_owned());
+        if since < oldest.as_str() {
+            since.clone_into(oldest);
+        }
+    })?;
+    Ok(issues)
+}
+
+enum Failed {
+    /// Of this issue; the others may go well.
+    Tracker(PostError),
+    /// Nothing can be remembered.
+    Here(Stop),
+}
+
+impl From<Stop> for Failed {
+    fn from(stop: Stop) -> Failed {
+        Failed::Here(stop)
+    }
+}
+
+/// One issue of a round.
+struct Round<'a> {
+    ctx: &'a Context,
+    base_path: &'a str,
+    memory: &'a Memory<'a>,
+    issue: &'a str,
+    since: &'a str,
+}
+
+impl Round<'_> {
+    /// Reads and acts; how long the tracker wants to be left alone, if it said so.
+    fn read(
+        &self,
+        setup: &GitHubSetup,
+        outcomes: &mut Vec<Value>,
+        failures: &mut Vec<Value>,
+    ) -> Result<Option<u64>, Failed> {
+        let tag = self.memory.tag(self.issue, self.since)?;
+        let github = GitHub::new(setup.clone(), self.ctx, limit(self.ctx));
+        let comments = github.comments(self.issue, self.since, &tag).map_err(Failed::Tracker)?;
+        let Comments::All { list, tag } = comments else { return Ok(None) };
+        let thread = Tracked::new(self.ctx, self.issue).knowing(self.since, &list);
+        let inbox =
+            Inbox { ctx: self.ctx, base_path: self.base_path, issue: self.issue, thread: &thread };
+        let mut whole = true;
+        for comment in &list {
+            match inbox.read(comment) {
+                Ok(outcome) => {
+                    let dull = outcome.word == "seen"
+                        || matches!(outcome.reason, Some("no_trigger" | "own_comment"));
+                    if !dull {
+                        let mut row = outcome.to_json(comment);
+                        row["issue"] = self.issue.into();
+                        outcomes.push(row);
+                    }
+                }
+                Err(Stop::Refused(refusal)) => {
+                    whole = false;
+                    failures.push(failure(self.issue, Some(&comment.id), &refusal));
+                    if let Some(wait) = refusal.details.get("retry_after_s").and_then(Value::as_u64)
+                    {
+                        return Ok(Some(wait));
+                    }
+                }
+                Err(failed) => return Err(failed.into()),
+            }
+        }
+        if whole {
+            self.memory.lock()?.keep_tag(self.issue, self.since, &tag)?;
+        }
+        Ok(None)
+    }
+}
+
+/// `{issue, comment_id, code, message, retry_after_s?}`.
+fn failure(issue: &str, comment: Option<&str>, refusal: &Refusal) -> Value {
+    let mut row = json!({
+        "issue": issue,
+        "comment_id": comment,
+        "code": refusal.code.word(),
+        "message": refusal.message,
+    });
+    if let Some(details) = row.as_object_mut() {
+        details.extend(refusal.details.clone());
+    }
+    row
+}

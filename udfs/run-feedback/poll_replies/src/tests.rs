@@ -1,0 +1,155 @@
+use std::sync::{Arc, Mutex};
+
+use run_feedback_common::testing::{BASE, Found, RUN, RunDisk};
+use sdk::testing::TestHost;
+
+use super::*;
+
+fn waiting(request: &str, work_id: &str) -> String {
+    json!({"status": "awaiting_feedback", "work_id": work_id, "last_event_id": 0,
+        "feedback_request": {"request_id": request, "type": "approval", "prompt": "ok?",
+            "options": ["approve", "reject"], "requested_at": "2026-01-31T08:00:00Z"},
+        "resume_point": {"phase": "build", "step": "x", "step_index": 2}})
+    .to_string()
+}
+
+fn host(disk: &RunDisk) -> TestHost {
+    static TOKEN: std::sync::Once = std::sync::Once::new();
+    TOKEN.call_once(|| {
+        // SAFETY: the tests of this crate read the environment only after this, and nothing else writes it.
+        unsafe {
+            std::env::set_var("GITHUB_TOKEN", "secret");
+            for name in ["GITHUB_API_URL", "GITHUB_REPOSITORY", "RUN_FEEDBACK_POSTER"] {
+                std::env::remove_var(name);
+            }
+        }
+    });
+    let host = disk.host();
+    host.set_setting("poster", "github");
+    host.set_setting("github_repository", "acme/widgets");
+    host
+}
+
+fn comment(id: u64, author: &str, body: &str) -> Value {
+    json!({"id": id, "user": {"login": author}, "author_association": "MEMBER", "body": body,
+        "created_at": "2026-01-31T08:05:09Z"})
+}
+
+fn reply(status: u16, headers: &[(&str, &str)], body: &Value) -> Result<HttpReply, UdfError> {
+    let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+    let headers = headers.iter().map(owned).collect();
+    Ok(HttpReply { status, headers, body: body.to_string().into_bytes() })
+}
+
+fn poll_once(host: &TestHost) -> Value {
+    host.call_json(UDF, &[("base_path", BASE)])
+}
+
+#[test]
+fn a_round_acts_on_what_is_new_and_asks_no_more_than_it_must() {
+    let host = host(&RunDisk::with_state(&waiting("fr-1", "7")));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    host.answer_http(move |request| {
+        let tag = request.headers.iter().find(|(name, _)| name == "if-none-match");
+        seen.lock().unwrap().push(request.url.clone());
+        match tag {
+            Some((_, tag)) if tag == "W/\"1\"" => reply(304, &[], &json!(null)),
+            _ => {
+                let list =
+                    json!([comment(1, "bot", "## Feedback Requested"), comment(2, "sam", "hm")]);
+                reply(200, &[("etag", "W/\"1\"")], &list)
+            }
+        }
+    });
+    let first = poll_once(&host);
+    assert_eq!(
+        first,
+        json!({"status": "success", "operation": "poll-replies", "repository": "acme/widgets", "issues": 1,
+            "outcomes": [], "failures": []})
+    );
+    assert_eq!(poll_once(&host), first, "nothing has changed");
+    assert_eq!(
+        asked.lock().unwrap()[0],
+        "https://api.github.com/repos/acme/widgets/issues/7/comments?per_page=100&since=2026-01-31T08:00:00Z"
+    );
+    host.answer_http(|_| {
+        let list = json!([
+            comment(2, "sam", "hm"),
+            comment(3, "sam", "reject\n@faber resume"),
+            comment(4, "kim", "approve @faber resume --request fr-9")
+        ]);
+        reply(200, &[("etag", "W/\"2\"")], &list)
+    });
+    let third = poll_once(&host);
+    assert_eq!(third["outcomes"][0]["response"], "reject", "{third}");
+    // The second came too late; nobody heard that, as this server takes no comments.
+    assert_eq!(third["failures"].as_array().map(Vec::len), Some(0), "{third}");
+    assert_eq!(third["outcomes"][1]["outcome"], "ignored", "{third}");
+    let state = Found::look(&host.context(UDF)).state.unwrap();
+    assert_eq!(
+        state.history()[0]["provided_by"],
+        json!({"user": "sam", "source": "issue_comment"})
+    );
+    host.answer_http(|_| panic!("nothing is open any more: nobody is asked"));
+    assert_eq!(poll_once(&host)["issues"], 0);
+}
+
+#[test]
+fn one_issue_that_fails_stops_no_other() {
+    let disk = RunDisk::with_state(&waiting("fr-1", "7"));
+    for (uuid, work_id) in [("1", "8"), ("2", "PROJ-12"), ("3", "#9")] {
+        let run = format!("{}{uuid}", &RUN[..RUN.len() - 1]);
+        let path = std::path::Path::new(BASE).join(run).join("state.json");
+        disk.0.put(&path, waiting("fr-2", work_id).as_bytes()).unwrap();
+    }
+    let host = host(&disk);
+    host.answer_http(|request| {
+        if request.url.contains("/issues/7/") {
+            return reply(404, &[], &json!({"message": "Not Found"}));
+        }
+        reply(200, &[], &json!([comment(5, "sam", "approve @faber resume")]))
+    });
+    let round = poll_once(&host);
+    assert_eq!(round["issues"], 3, "a foreign id is not an issue of ours");
+    assert_eq!(round["failures"][0]["issue"], "7");
+    assert_eq!(round["failures"][0]["code"], "TRACKER_UNAVAILABLE");
+    assert!(round["failures"][0]["message"].as_str().unwrap().contains("NOT_FOUND"));
+    let answered: Vec<&Value> =
+        round["outcomes"].as_array().unwrap().iter().map(|row| &row["issue"]).collect();
+    assert_eq!(answered, ["8", "9"]);
+}
+
+#[test]
+fn a_tracker_that_has_had_enough_is_left_alone() {
+    let disk = RunDisk::with_state(&waiting("fr-1", "7"));
+    let run = format!("{}1", &RUN[..RUN.len() - 1]);
+    let path = std::path::Path::new(BASE).join(run).join("state.json");
+    disk.0.put(&path, waiting("fr-2", "8").as_bytes()).unwrap();
+    let host = host(&disk);
+    let asked = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&asked);
+    host.answer_http(move |_| {
+        *count.lock().unwrap() += 1;
+        reply(
+            403,
+            &[("retry-after", "600")],
+            &json!({"message": "You have exceeded a secondary rate limit."}),
+        )
+    });
+    let round = poll_once(&host);
+    assert_eq!(
+        (round["retry_after_s"].as_u64(), *asked.lock().unwrap()),
+        (Some(601), 1),
+        "{round}"
+    );
+}
+
+#[test]
+fn without_a_tracker_it_says_what_to_set() {
+    let host = host(&RunDisk::with_state(&waiting("fr-1", "7")));
+    host.set_setting("github_repository", "widgets");
+    let refused = poll_once(&host);
+    assert_eq!(refused["error"]["code"], "TRACKER_NOT_SET_UP");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("GITHUB_REPOSITORY"));
+}
