@@ -65,6 +65,10 @@ pub struct Settings {
     pub sql_timeout: Option<f64>,
     /// `DUCKDB_LIB_DIR`: the folder with libduckdb, if it is not the installed one.
     pub duckdb_lib_dir: Option<PathBuf>,
+    /// `UDF_HOST_HOOK_SECRET`: what webhooks are signed with. Never a flag: everybody may read those.
+    pub hook_secret: Option<HookSecret>,
+    /// `UDF_HOST_HOOK_BASE_PATH`: where the runs live that webhooks answer, if not in the usual place.
+    pub hook_base_path: Option<String>,
 }
 
 /// What the host runs with.
@@ -108,6 +112,34 @@ pub struct Config {
     pub sql_timeout: Duration,
     /// The folder with libduckdb, if it is not the installed one.
     pub duckdb_lib_dir: Option<PathBuf>,
+    /// What webhooks are signed with; without it there is no route for them.
+    pub hook_secret: Option<HookSecret>,
+    /// Where the runs live that webhooks answer, if not in the usual place.
+    pub hook_base_path: Option<String>,
+}
+
+/// A secret that two parties share. `Debug` shows nothing of it, so that no log can.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct HookSecret(String);
+
+impl HookSecret {
+    /// The secret; it goes into signatures only.
+    pub(crate) fn reveal(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl From<String> for HookSecret {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl std::fmt::Debug for HookSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HookSecret(…)")
+    }
 }
 
 impl Settings {
@@ -162,6 +194,8 @@ impl Settings {
                 })?),
             },
             duckdb_lib_dir: get("DUCKDB_LIB_DIR").map(PathBuf::from),
+            hook_secret: get("UDF_HOST_HOOK_SECRET").map(HookSecret),
+            hook_base_path: get("UDF_HOST_HOOK_BASE_PATH"),
         })
     }
 
@@ -225,6 +259,8 @@ impl Config {
                 .filter(|time| !time.is_zero())
                 .unwrap_or(Limits::default().time),
             duckdb_lib_dir: first(sources, |s| s.duckdb_lib_dir.clone()),
+            hook_secret: first(sources, |s| s.hook_secret.clone().filter(|s| !s.0.is_empty())),
+            hook_base_path: first(sources, |s| s.hook_base_path.clone()),
         }
     }
 

@@ -41,7 +41,11 @@ impl Host {
             Durability::Full => core_store::Durability::Full,
             Durability::Os => core_store::Durability::Os,
         };
-        let store = Store::open(StoreOptions { durability });
+        let options = StoreOptions { durability };
+        #[cfg(debug_assertions)]
+        let store = crate::fault::store(options);
+        #[cfg(not(debug_assertions))]
+        let store = Store::open(options);
         let lane = Box::new(Inline::new(store.clone(), config.in_flight));
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&catalog), lane, &config));
         let engine = Engine::spawn(&config, &catalog)?;

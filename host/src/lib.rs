@@ -15,6 +15,8 @@ pub mod config;
 pub mod dispatch;
 pub mod envelope;
 mod error;
+#[cfg(debug_assertions)]
+mod fault;
 mod host;
 mod host_api;
 pub mod http;

@@ -54,6 +54,17 @@ impl Guard {
         if has_body { content_type(headers, sender) } else { Ok(()) }
     }
 
+    /// As [`Guard::check`] for a route whose requests come through a tunnel or a proxy under whatever name that has:
+    /// what browsers say of themselves still counts. Who sends, the route has to find out by itself.
+    pub(crate) fn check_forwarded(
+        &self,
+        headers: &HeaderMap,
+        has_body: bool,
+    ) -> Result<(), Failure> {
+        let sender = self.sender(headers)?;
+        if has_body { content_type(headers, sender) } else { Ok(()) }
+    }
+
     fn host(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Failure> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {

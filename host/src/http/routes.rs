@@ -8,12 +8,13 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
 use serde::Serialize;
 
 use super::State;
 use super::error::Failure;
+use super::hook;
 use super::query;
 use crate::Host;
 use crate::dispatch::{Call, CancelFlag};
@@ -57,6 +58,11 @@ static ROUTES: &[Route] = &[
         path: "/api/udfs/{}/{}/{}",
         run: |state, incoming| Box::pin(describe(state, incoming)),
     },
+    Route {
+        verb: Verb::Post,
+        path: hook::PATH,
+        run: |state, incoming| Box::pin(hook::receive(state, incoming)),
+    },
 ];
 
 /// One route.
@@ -82,6 +88,7 @@ enum Verb {
 /// A request that may be answered.
 pub(crate) struct Incoming<'a> {
     pub(crate) query: Option<&'a str>,
+    pub(crate) headers: &'a HeaderMap,
     pub(crate) body: Bytes,
     /// What stands for the `{}` of the route, decoded.
     pub(crate) arguments: Vec<Cow<'a, str>>,
