@@ -17,6 +17,8 @@ mod loading;
 #[cfg(test)]
 mod locking;
 #[cfg(test)]
+mod pack;
+#[cfg(test)]
 mod readme;
 #[cfg(test)]
 mod run_feedback_cli;

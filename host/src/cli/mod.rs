@@ -15,9 +15,11 @@ mod new;
 mod operation;
 mod options;
 mod output;
+mod pack;
 mod probe;
 mod progress;
 mod run_feedback;
+mod selection;
 mod serve;
 mod sql;
 mod visible;
@@ -60,6 +62,7 @@ enum Command {
     New(new::New),
     Build(build::Build),
     Probe(probe::Probe),
+    Pack(pack::Pack),
     Doctor(doctor::Doctor),
     RunFeedback(run_feedback::RunFeedback),
     Agent(agent::Agent),
@@ -125,6 +128,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::New(new) => new.run(&config),
         Command::Build(build) => build.run(config),
         Command::Probe(probe) => probe.run(&config),
+        Command::Pack(pack) => pack.run(config),
         Command::Doctor(doctor) => doctor.run(config),
         Command::RunFeedback(run_feedback) => run_feedback.run(config),
         Command::Agent(agent) => agent.run(config),

@@ -4,7 +4,6 @@
 //! is open does the same later. So a file is read whole, checked as an ELF image, and written under the hash of its
 //! content into a folder of the host's own; that copy is opened, never the file itself.
 
-use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -13,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
-use sha2::{Digest, Sha256};
 
+use super::pack::{Packed, sha256};
 use super::refusal::Refusal;
 
 /// The folder of checked copies. Several hosts may use one at the same time.
@@ -65,9 +64,27 @@ impl Cache {
 
     /// Checks the file and takes a copy of it.
     pub(crate) fn take(&self, file: &Path) -> Result<Artifact, Box<Refusal>> {
-        let (bytes, built_at) = read(file)?;
+        self.take_sealed(file, None)
+    }
+
+    /// [`Cache::take`] of a file that must be the one that was packed.
+    pub(crate) fn take_sealed(
+        &self,
+        file: &Path,
+        packed: Option<&Packed>,
+    ) -> Result<Artifact, Box<Refusal>> {
+        let (bytes, modified) = read(file)?;
+        let hash = sha256(&bytes);
+        if let Some(packed) = packed.filter(|packed| packed.sha256 != hash) {
+            return Err(Refusal::new(
+                "its artifact is not the file that was packed",
+                "copy the pack again, or pack it again",
+            )
+            .compared(format!("SHA-256 {}", packed.sha256), format!("SHA-256 {hash}"))
+            .file(file));
+        }
         check_elf(&bytes).map_err(|fault| fault.file(file))?;
-        let hash = hash(&bytes);
+        let built_at = packed.map_or(modified, |packed| packed.built_at);
         let path = self.place(&hash);
         if !self.holds(&path, &hash, bytes.len() as u64) {
             self.write(&path, &bytes).map_err(|error| {
@@ -107,7 +124,7 @@ impl Cache {
     fn holds(&self, path: &Path, wanted: &str, size: u64) -> bool {
         let whole = fs::symlink_metadata(path)
             .is_ok_and(|facts| facts.is_file() && facts.len() == size)
-            && fs::read(path).is_ok_and(|bytes| hash(&bytes) == wanted);
+            && fs::read(path).is_ok_and(|bytes| sha256(&bytes) == wanted);
         if whole {
             // So that `sweep` sees it is in use. The copy serves all the same when this fails.
             let now = fs::FileTimes::new().set_modified(SystemTime::now());
@@ -161,13 +178,6 @@ fn read(file: &Path) -> Result<(Vec<u8>, SystemTime), Box<Refusal>> {
     }
     let bytes = fs::read(file).map_err(unreadable)?;
     Ok((bytes, facts.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
-}
-
-fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// The machine this host runs on, as ELF numbers and names it.

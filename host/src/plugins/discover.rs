@@ -13,6 +13,7 @@ use super::Address;
 use super::catalog::Problem;
 use super::crate_folder::{self, CrateKind};
 use super::manifest::{self, DEFAULT_WORKSPACE, OpSettings, ProjectManifest};
+use super::pack::{Packed, Seal};
 use super::refusal::Refusal;
 use super::roots::{Root, RootKind};
 
@@ -44,6 +45,8 @@ pub(crate) enum Source {
     Prebuilt {
         /// The file.
         library: PathBuf,
+        /// What its pack says of it, if it lies in one.
+        packed: Option<Packed>,
     },
 }
 
@@ -66,7 +69,14 @@ pub(crate) struct Discovery {
 pub(crate) fn discover(roots: &[Root]) -> Discovery {
     let mut found = Discovery::default();
     for (at, root) in roots.iter().enumerate() {
-        Walk { root, at, found: &mut found }.root();
+        let seal = match root.kind {
+            RootKind::Sources => None,
+            RootKind::Prebuilt => Seal::open(&root.path),
+        };
+        if let Some(Ok(seal)) = &seal {
+            found.problems.extend(seal.missing());
+        }
+        Walk { root, at, seal, found: &mut found }.root();
     }
     settle_claims(roots, &mut found);
     found
@@ -76,6 +86,8 @@ pub(crate) fn discover(roots: &[Root]) -> Discovery {
 struct Walk<'a> {
     root: &'a Root,
     at: usize,
+    /// Of a root that is a pack.
+    seal: Option<Result<Seal, Box<Refusal>>>,
     found: &'a mut Discovery,
 }
 
@@ -125,6 +137,10 @@ impl Walk<'_> {
                     .to_owned(),
             });
         }
+        if self.root.kind == RootKind::Prebuilt {
+            // A pack may hold some operations of a project, and its project.toml whole.
+            return;
+        }
         let here = &self.found.ops[before..];
         let strangers: Vec<_> = manifest
             .ops
@@ -163,7 +179,9 @@ impl Walk<'_> {
                 Err(refusal) => Err(refusal),
             },
             RootKind::Prebuilt => match library_of(folder) {
-                Some(library) => Ok(Source::Prebuilt { library }),
+                Some(library) => {
+                    self.packed(folder).map(|packed| Source::Prebuilt { library, packed })
+                }
                 None => {
                     Err(Refusal::new("it holds no .so file", "pack it again, or remove the folder")
                         .file(folder))
@@ -175,6 +193,8 @@ impl Walk<'_> {
             Ok(manifest) => (manifest.workspace(), manifest.settings(&op)),
             Err(_) => (DEFAULT_WORKSPACE, OpSettings::default()),
         };
+        let sealed = self.seal.as_ref().and_then(|seal| seal.as_ref().ok()?.workspace(folder));
+        let workspace = sealed.unwrap_or(workspace);
         let source = check_names(project, &op, folder)
             .and(manifest.as_ref().map(|_| ()).map_err(Clone::clone))
             .and(source)
@@ -187,6 +207,15 @@ impl Walk<'_> {
             settings,
             source,
         });
+    }
+
+    /// What the root's pack says of this folder; nothing when the root is none.
+    fn packed(&self, folder: &Path) -> Result<Option<Packed>, Box<Refusal>> {
+        match &self.seal {
+            None => Ok(None),
+            Some(Ok(seal)) => seal.check(folder).map(Some),
+            Some(Err(refusal)) => Err(refusal.clone()),
+        }
     }
 
     fn project_manifest(&self, folder: &Path) -> Result<ProjectManifest, Box<Refusal>> {

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use super::artifact::{Artifact, Cache};
 use super::catalog::Entry;
 use super::loaded::{Loaded, check_fit};
+use super::pack::Packed;
 use super::probe::{self, Prober};
 use super::refusal::Refusal;
 
@@ -23,13 +24,14 @@ impl Judge {
         Ok(Self { cache: Cache::open(cache)?, prober: RefCell::default() })
     }
 
-    /// A version from a file that was just built or delivered.
+    /// A version from a file that was just built or delivered; in a pack it must be the file that was packed.
     pub(crate) fn take(
         &self,
         library: &Path,
+        packed: Option<&Packed>,
         entry: &Entry,
     ) -> Result<(Loaded, Artifact), Box<Refusal>> {
-        let artifact = self.cache.take(library)?;
+        let artifact = self.cache.take_sealed(library, packed)?;
         let loaded = self.loaded(&artifact, entry).map_err(|refusal| {
             // The author knows the file, not the copy of it.
             let mut refusal = refusal;

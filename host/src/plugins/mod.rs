@@ -3,6 +3,7 @@
 //! - `roots` and `discover` find folders; `manifest` and `crate_folder` judge them.
 //! - `stamp`, `shadow` and `build` get an artifact out of a crate; `artifact` checks and keeps it;
 //!   `probe` finds out in a child process what it is; `load` opens it.
+//! - `pack` is a folder of artifacts that were built elsewhere: how it is written, how it is checked.
 //! - `engine` does all that in order, and again whenever `watch` sees a change; [`Catalog`] is where everybody else
 //!   looks.
 
@@ -17,6 +18,7 @@ mod judge;
 mod load;
 pub(crate) mod loaded;
 pub(crate) mod manifest;
+pub(crate) mod pack;
 pub(crate) mod probe;
 mod refusal;
 pub(crate) mod roots;

@@ -21,6 +21,7 @@ pub(crate) struct HostOptions {
     cwd: Option<PathBuf>,
     udfs: Option<PathBuf>,
     through: Vec<OsString>,
+    binary: PathBuf,
 }
 
 impl HostOptions {
@@ -33,6 +34,7 @@ impl HostOptions {
             cwd: None,
             udfs: Some(built().udfs.clone()),
             through: vec![],
+            binary: built().host.clone(),
         }
     }
 
@@ -72,10 +74,16 @@ impl HostOptions {
         self
     }
 
+    /// Starts another copy of the binary.
+    pub(crate) fn binary(mut self, path: &Path) -> HostOptions {
+        self.binary = path.to_path_buf();
+        self
+    }
+
     /// The command that [`HostProcess::start`] runs.
     pub(crate) fn command(&self) -> Command {
         let built = built();
-        let mut words = self.through.iter().cloned().chain([built.host.clone().into()]);
+        let mut words = self.through.iter().cloned().chain([self.binary.clone().into()]);
         let mut command = Command::new(words.next().expect("the host is the last of them"));
         command.args(words).args(["dev", "serve"]);
         if let Some(udfs) = &self.udfs {

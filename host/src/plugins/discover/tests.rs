@@ -252,7 +252,7 @@ fn a_prebuilt_folder_holds_artifacts_instead_of_crates() {
     );
     assert_eq!(
         found.ops[1].source,
-        Ok(Source::Prebuilt { library: tree.0.path().join("p/b/libudf_p_b.so") })
+        Ok(Source::Prebuilt { library: tree.0.path().join("p/b/libudf_p_b.so"), packed: None })
     );
     assert!(refusal(&found, "w.p.nospec").reason.contains("no spec.md"));
     assert!(refusal(&found, "w.p.two").reason.contains("no .so file"));

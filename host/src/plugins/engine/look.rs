@@ -14,6 +14,7 @@ use crate::plugins::catalog::{Catalog, Entry, EntryState, Index, Problem};
 use crate::plugins::discover::{self, FoundLibrary, FoundOp, Source};
 use crate::plugins::judge::Judge;
 use crate::plugins::loaded::check_fit;
+use crate::plugins::pack::Packed;
 use crate::plugins::refusal::Refusal;
 use crate::plugins::roots::{self, Root, Surroundings};
 use crate::plugins::stamp::{BaseKey, Stamps};
@@ -90,7 +91,9 @@ impl<'a> Looks<'a> {
         let mut crates = Vec::new();
         for (entry, op) in ops {
             match op.source {
-                Ok(Source::Prebuilt { library }) => self.prebuilt(&entry, &library),
+                Ok(Source::Prebuilt { library, packed }) => {
+                    self.prebuilt(&entry, &library, packed.as_ref());
+                }
                 Ok(Source::Crate { package }) => {
                     crates.push(Buildable { entry, package, root: op.root });
                 }
@@ -197,12 +200,15 @@ impl<'a> Looks<'a> {
         }
     }
 
-    fn prebuilt(&mut self, entry: &Entry, library: &Path) {
+    fn prebuilt(&mut self, entry: &Entry, library: &Path, packed: Option<&Packed>) {
         let Some(judge) = &self.judge else { return };
-        let facts = file_facts(library);
+        let mut facts = file_facts(library);
+        if let Some(packed) = packed {
+            facts.push_str(&packed.sha256);
+        }
         if self.tried.insert(entry.folder.clone(), facts.clone()) != Some(facts) {
             self.catalog.begin(entry);
-            take(self.catalog, judge, entry, library, None);
+            take(self.catalog, judge, entry, (library, packed), None);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::plugins::catalog::{Catalog, Entry, EntryState, Update};
 use crate::plugins::judge::Judge;
 use crate::plugins::loaded::Loaded;
+use crate::plugins::pack::Packed;
 use crate::plugins::refusal::Refusal;
 use crate::plugins::stamp::{Stamp, Stamps};
 
@@ -68,7 +69,7 @@ pub(super) fn take(
     catalog: &Catalog,
     judge: &Judge,
     entry: &Entry,
-    library: &Path,
+    (library, packed): (&Path, Option<&Packed>),
     stamped: Option<(&Stamps, &str)>,
 ) {
     let began = Instant::now();
@@ -80,7 +81,7 @@ pub(super) fn take(
         }
         return catalog.accept(entry, now);
     }
-    match judge.take(library, entry) {
+    match judge.take(library, packed, entry) {
         Ok((loaded, artifact)) => {
             if let Some((stamps, key)) = stamped {
                 let stamp = Stamp::new(key.to_owned(), artifact.hash, artifact.built_at);

@@ -162,7 +162,13 @@ impl Work<'_> {
                 });
                 let Some((op, key)) = op else { return };
                 done += 1;
-                take(self.catalog, self.judge, &op.entry, &library, Some((self.stamps, key)));
+                take(
+                    self.catalog,
+                    self.judge,
+                    &op.entry,
+                    (&library, None),
+                    Some((self.stamps, key)),
+                );
                 tracing::info!(op = %op.entry.address, "built {done} of {}", packages.len());
                 self.catalog.note(format!("built {done} of {} operations", packages.len()));
             }
