@@ -134,7 +134,7 @@ fn initialisers_that_abort_or_hang_cost_a_child() {
 struct Pinned {
     aborts: Vec<u8>,
     later: Vec<u8>,
-    grown: Vec<u8>,
+    reshaped: Vec<u8>,
 }
 
 static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
@@ -151,26 +151,30 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
     };
     lay(
         "Cargo.toml",
-        "[workspace]\nresolver = \"3\"\nmembers = [\"aborts\", \"later\", \"grown\"]\n[profile.dev]\ndebug = false\n",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"aborts\", \"later\", \"reshaped\"]\n[profile.dev]\ndebug = false\n",
     );
     lay("Cargo.lock", &fs::read_to_string(checkout().join("Cargo.lock")).unwrap());
     lay("sdk/Cargo.toml", &read("sdk/Cargo.toml"));
     lay("sdk/src/lib.rs", &read("sdk/src/lib.rs"));
     let abi = read("sdk/src/abi.rs");
     lay("sdk/src/abi.rs", &abi);
-    // Another boundary: a field more in the vtable. Cargo wants another version for another package.
-    lay("../grown-sdk/Cargo.toml", &read("sdk/Cargo.toml").replace("\"0.1.0\"", "\"0.1.1\""));
-    lay("../grown-sdk/src/lib.rs", &read("sdk/src/lib.rs"));
+    // Another boundary: a function of the vtable that returns something else. (A field more at the end would be
+    // accepted.) Cargo wants another version for another package.
+    lay("../reshaped-sdk/Cargo.toml", &read("sdk/Cargo.toml").replace("\"0.1.0\"", "\"0.1.1\""));
+    lay("../reshaped-sdk/src/lib.rs", &read("sdk/src/lib.rs"));
     let last = "pub cancelled: extern \"C\" fn(HostHandle) -> bool,\n";
     assert_eq!(abi.matches(last).count(), 1);
-    let grown = format!("{last}    pub later: extern \"C\" fn(HostHandle) -> u64,\n");
-    lay("../grown-sdk/src/abi.rs", &abi.replace(last, &grown));
+    lay("../reshaped-sdk/src/abi.rs", &abi.replace(last, &last.replace("bool", "u64")));
     let source = read("plugin/src/lib.rs");
     let manifest = read("plugin/Cargo.toml");
     for (name, sdk, change) in [
         ("aborts", "../sdk", ("\"panic\":\"unwind\"", "\"panic\":\"abort\"")),
         ("later", "../sdk", ("Plugin { interface: 1,", "Plugin { interface: 2,")),
-        ("grown", "../../grown-sdk", ("", "")),
+        (
+            "reshaped",
+            "../../reshaped-sdk",
+            ("api.cancelled()(handle)", "api.cancelled()(handle) != 0"),
+        ),
     ] {
         let manifest =
             manifest.replace("\"plugin\"", &format!("\"{name}\"")).replace("../sdk", sdk);
@@ -193,7 +197,7 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
     Pinned {
         aborts: build("aborts", &["-C", "panic=abort"]),
         later: build("later", &[]),
-        grown: build("grown", &[]),
+        reshaped: build("reshaped", &[]),
     }
 });
 
@@ -204,9 +208,10 @@ fn artifacts_of_another_boundary_are_refused_by_the_running_host() {
     write(&place(&root, "feedback-management", "get_card"), &sound());
     let mut host = host_over(&root, "info");
     listed(&host, "get_card", |udf| udf["state"] == "ready");
-    for (op, bytes, expected, found) in
-        [("later", &PINNED.later, "interface 1", "interface 2"), ("grown", &PINNED.grown, "", "")]
-    {
+    for (op, bytes, expected, found) in [
+        ("later", &PINNED.later, "interface 1", "interface 2"),
+        ("reshaped", &PINNED.reshaped, "bool", "u64"),
+    ] {
         put(&place(&root, "foreign", op), bytes);
         let refused =
             listed(&host, op, |udf| udf["state"] == "refused" && udf["expected"].is_string());
