@@ -73,12 +73,11 @@ pub(super) fn take(
     stamped: Option<(&Stamps, &str)>,
 ) {
     let began = Instant::now();
-    if let Some(now) = entry.ready().filter(|now| is_of(now, library)) {
-        // What a crate depends on has changed, and cargo found that the crate itself has not.
-        if let Some((stamps, key)) = stamped {
-            let stamp = Stamp::new(key.to_owned(), now.hash.clone(), now.built_at);
-            stamps.put(&entry.folder, &stamp);
-        }
+    if let Some((stamps, key)) = stamped
+        && let Some(now) = entry.ready().filter(|now| is_of(now, library))
+    {
+        // What it may depend on has changed, and cargo found that this changes nothing of it.
+        stamps.put(&entry.folder, &Stamp::new(key.to_owned(), now.hash.clone(), now.built_at));
         return catalog.accept(entry, now);
     }
     match judge.take(library, packed, entry) {
