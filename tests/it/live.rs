@@ -6,3 +6,4 @@ mod crates;
 mod memory;
 mod scene;
 mod shared;
+mod workflow;

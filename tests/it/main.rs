@@ -21,6 +21,8 @@ mod pack;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]
+mod recorders;
+#[cfg(test)]
 mod run_feedback_cli;
 #[cfg(test)]
 mod specs;

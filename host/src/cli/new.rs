@@ -24,6 +24,10 @@ pub(super) struct New {
     /// The project and the operation, as in `my-project/greet`.
     #[arg(value_name = "PROJECT/OP")]
     name: String,
+    /// Write a workflow instead: a job that a worker does and a checker verifies, with both as data files. Its
+    /// project is `workflows`.
+    #[arg(long)]
+    workflow: bool,
     /// Print JSON: the folder and the address.
     #[arg(long)]
     json: bool,
@@ -32,9 +36,10 @@ pub(super) struct New {
 impl New {
     pub(super) fn run(self, config: &Config) -> Result<Exit, HostError> {
         let name = Name::parse(&self.name)?;
+        self.check_place(&name)?;
         let root = root(config)?;
         refuse_clash(&root, &name)?;
-        let folder = write(&root, &name)?;
+        let folder = write(&root, &name, self.files(&name))?;
         let workspace = workspace(&root.join(name.project))?;
         let address = format!("{workspace}.{}.{}", name.project, name.op);
         if self.json {
@@ -44,11 +49,47 @@ impl New {
         } else {
             output::line(&format!("wrote {}", folder.display()))?;
             output::line(&format!("test it:  cargo test -p {}", name.package()))?;
-            output::line(&format!("call it:  udf-host exec {address} name=you"))?;
+            if self.workflow {
+                output::line(&format!(
+                    "run it:   udf-host agent run --workflow {} --request TEXT",
+                    name.op
+                ))?;
+            } else {
+                output::line(&format!("call it:  udf-host exec {address} name=you"))?;
+            }
         }
         Ok(Exit::Done)
     }
+
+    fn check_place(&self, name: &Name<'_>) -> Result<(), HostError> {
+        if self.workflow && name.project != WORKFLOWS {
+            return Err(bad(format!(
+                "a workflow is found by its project: write `udf-host new {WORKFLOWS}/{} --workflow`",
+                name.op
+            )));
+        }
+        Ok(())
+    }
+
+    /// What the folder holds beside its Cargo.toml.
+    fn files(&self, name: &Name<'_>) -> Vec<(&'static str, String)> {
+        if self.workflow {
+            let mut files = vec![
+                ("src/lib.rs", template::workflow::library(name.op)),
+                ("spec.md", template::workflow::spec(name.project, name.op)),
+            ];
+            files.extend(template::workflow::AGENTS.map(|(path, text)| (path, text.to_owned())));
+            return files;
+        }
+        vec![
+            ("src/lib.rs", template::library(name.op)),
+            ("spec.md", template::spec(name.project, name.op)),
+        ]
+    }
 }
+
+/// The project in which the agent loop looks for workflows.
+const WORKFLOWS: &str = "workflows";
 
 /// Both parts of `PROJECT/OP`, checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +194,11 @@ fn folders(at: &Path) -> Result<Vec<(String, PathBuf)>, HostError> {
 
 /// Makes everything beside the root and moves it in by one rename: a half-written folder inside would break every
 /// cargo command of the workspace for as long as it is there.
-fn write(root: &Path, name: &Name<'_>) -> Result<PathBuf, HostError> {
+fn write(
+    root: &Path,
+    name: &Name<'_>,
+    files: Vec<(&'static str, String)>,
+) -> Result<PathBuf, HostError> {
     let beside = root.parent().unwrap_or(root);
     let made = tempfile::Builder::new()
         .prefix(".udf-new-")
@@ -161,8 +206,9 @@ fn write(root: &Path, name: &Name<'_>) -> Result<PathBuf, HostError> {
         .map_err(|error| HostError::io("create a folder in", beside, &error))?;
     let (project, folder) = (root.join(name.project), root.join(name.project).join(name.op));
     let op = made.path().join(name.op);
-    create(&op.join("src/lib.rs"), &template::library(name.op))?;
-    create(&op.join("spec.md"), &template::spec(name.project, name.op))?;
+    for (path, text) in files {
+        create(&op.join(path), &text)?;
+    }
     create(&op.join("Cargo.toml"), &template::cargo(&name.package()))?;
     if project.is_dir() {
         let manifest = project.join("project.toml");

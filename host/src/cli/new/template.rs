@@ -1,5 +1,7 @@
 //! The files of a new operation.
 
+pub(super) mod workflow;
+
 /// `project.toml`: everything in it is optional.
 pub(super) const PROJECT: &str = "\
 # workspace = \"default\"   # the first part of `workspace.project.operation`

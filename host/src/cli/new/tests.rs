@@ -12,7 +12,8 @@ fn root_of(folder: &Path) -> PathBuf {
 fn make(root: &Path, text: &str) -> Result<PathBuf, HostError> {
     let name = Name::parse(text)?;
     refuse_clash(root, &name)?;
-    write(root, &name)
+    let new = New { name: text.to_owned(), workflow: false, json: false };
+    write(root, &name, new.files(&name))
 }
 
 #[test]
@@ -81,4 +82,23 @@ fn clashing_names_are_refused_and_nothing_is_written() {
     }
     assert!(!root.join("a_b").exists() && !root.join("main").exists());
     make(&root, "a-b/get_it_too").unwrap();
+}
+
+#[test]
+fn a_workflow_has_its_agents_and_belongs_to_one_project() {
+    let home = tempfile::tempdir().unwrap();
+    let root = root_of(home.path());
+    let new = New { name: "workflows/essay".to_owned(), workflow: true, json: false };
+    let name = Name::parse(&new.name).unwrap();
+    let folder = write(&root, &name, new.files(&name)).unwrap();
+    for kind in ["worker", "checker"] {
+        crate::agent::AgentType::read(&folder, kind).unwrap();
+    }
+    let text = fs::read_to_string(folder.join("src/lib.rs")).unwrap();
+    assert!(text.contains("fn essay(") && !text.contains('@'), "{text}");
+    let author = text.split("#[cfg(test)]").next().unwrap();
+    let (_, work) = author.split_once("struct Work;").unwrap();
+    assert!(work.lines().count() <= 42, "{} lines", work.lines().count());
+    let message = new.check_place(&Name::parse("essays/essay").unwrap()).unwrap_err().to_string();
+    assert!(message.contains("new workflows/essay --workflow"), "{message}");
 }
