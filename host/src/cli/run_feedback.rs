@@ -5,7 +5,9 @@
 
 mod banner;
 mod flags;
+mod poll;
 mod question;
+mod stand_in;
 
 use std::io::{self, IsTerminal, Write};
 
@@ -26,7 +28,8 @@ const WORKSPACE: &str = "_core";
 const PROJECT: &str = "run-feedback";
 
 const HELP: &str = "\
-Flags are the parameters of the operation: `--run-id X` is `run_id`; `OP --help` lists them.
+Flags are the parameters of the operation: `--run-id X` is `run_id`; `OP --help` lists them. `poll` brings in what people
+answered on issues.
 
 Exit codes: 0 done, otherwise the number in the refusal on standard error:
   1  cannot proceed: something is missing or malformed
@@ -46,6 +49,8 @@ pub(super) struct RunFeedback {
 
 #[derive(Debug, Subcommand)]
 enum Words {
+    Poll(poll::Poll),
+    StandInTracker(stand_in::StandIn),
     /// The operation, `emit-event` or `emit_event`, then its flags.
     #[command(external_subcommand)]
     Of(Vec<String>),
@@ -53,7 +58,11 @@ enum Words {
 
 impl RunFeedback {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
-        let Words::Of(words) = self.words;
+        let words = match self.words {
+            Words::Of(words) => words,
+            Words::Poll(poll) => return poll.run(&Project { host: Host::start(config)? }),
+            Words::StandInTracker(tracker) => return tracker.run(),
+        };
         let (name, arguments) =
             words.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
         let project = Project { host: Host::start(config)? };

@@ -188,7 +188,8 @@ fn duration(place: &str, value: &toml::Value) -> Result<Duration, String> {
     })
 }
 
-fn parse_duration(text: &str) -> Option<Duration> {
+/// `1500ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
