@@ -25,6 +25,14 @@ mod recorders;
 #[cfg(test)]
 mod run_feedback_cli;
 #[cfg(test)]
+mod run_feedback_crash;
+#[cfg(test)]
+mod run_feedback_github;
+#[cfg(test)]
+mod run_feedback_races;
+#[cfg(test)]
+mod run_feedback_replies;
+#[cfg(test)]
 mod specs;
 #[cfg(test)]
 mod support;

@@ -12,6 +12,8 @@ pub(crate) mod host_process;
 pub(crate) mod model;
 pub(crate) mod pattern;
 pub(crate) mod pocketbase;
+pub(crate) mod runs;
+pub(crate) mod scripted_server;
 
 use std::path::{Path, PathBuf};
 
