@@ -1,5 +1,6 @@
 //! Judges one folder as a crate: an operation, a library that operations share, or something broken.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::refusal::Refusal;
@@ -58,6 +59,29 @@ pub(crate) fn check_operation(folder: &Path, package: &str) -> Result<(), Box<Re
     Ok(())
 }
 
+/// The folders of crates that this one is built from by path, and those that they are built from, as far as their
+/// Cargo.toml can be read. Not the crate itself.
+pub(crate) fn path_dependencies(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        let Ok(manifest) = read_manifest(&folder) else { continue };
+        let own = ["dependencies", "build-dependencies"].map(|kind| manifest.get(kind));
+        let dependencies = own.into_iter().flatten().filter_map(toml::Value::as_table).flatten();
+        for (_, dependency) in dependencies {
+            let path = dependency.get("path").and_then(toml::Value::as_str);
+            // One that is not there is cargo's to complain about.
+            let Some(path) = path.and_then(|path| folder.join(path).canonicalize().ok()) else {
+                continue;
+            };
+            if found.insert(path.clone()) {
+                open.push(path);
+            }
+        }
+    }
+    found
+}
+
 /// The name of a package's library: what its artifact is called.
 pub(crate) fn lib_name(package: &str) -> String {
     package.replace('-', "_")
@@ -97,4 +121,34 @@ fn is_cdylib(manifest: &toml::Table) -> bool {
     let kinds =
         lib.get("crate-type").or_else(|| lib.get("crate_type")).and_then(toml::Value::as_array);
     kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.as_str() == Some("cdylib")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "tests lay out folders of their own")]
+
+    use super::*;
+
+    #[test]
+    fn crates_by_path_are_found_through_each_other() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path().canonicalize().unwrap();
+        for (name, dependencies) in [
+            (
+                "op",
+                "a = { path = \"../a\" }\nserde = \"1\"\nsdk = { workspace = true }\ngone = { path = \"../gone\" }",
+            ),
+            ("a", "b = { path = \"../deep/b\" }"),
+            ("deep/b", "a = { path = \"../../a\" }"),
+            ("c", ""),
+        ] {
+            std::fs::create_dir_all(root.join(name)).unwrap();
+            let text = format!("[package]\nname = \"x\"\n[dependencies]\n{dependencies}\n");
+            std::fs::write(root.join(name).join("Cargo.toml"), text).unwrap();
+        }
+        let found: Vec<_> = path_dependencies(&root.join("op")).into_iter().collect();
+        assert_eq!(found, [root.join("a"), root.join("deep/b")]);
+        assert!(path_dependencies(&root.join("c")).is_empty());
+        assert!(path_dependencies(&root.join("none")).is_empty());
+    }
 }

@@ -55,10 +55,17 @@ impl BaseKey {
         Self(key)
     }
 
-    /// The key of the operation in this folder.
-    pub(crate) fn of(&self, folder: &Path) -> String {
+    /// The key of the operation in this folder, which is also built from these other ones.
+    pub(crate) fn of<'a>(
+        &self,
+        folder: &Path,
+        others: impl IntoIterator<Item = &'a Path>,
+    ) -> String {
         let mut key = self.0.clone();
         add_folder(&mut key, folder);
+        for other in others {
+            add_folder(&mut key, other);
+        }
         hex(&key.finalize())
     }
 }
@@ -272,7 +279,7 @@ mod tests {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), "1").unwrap();
         }
-        let key = || BaseKey::new(tree.path(), &[&at("common")], "release").of(&at("op"));
+        let key = || BaseKey::new(tree.path(), &[&at("common")], "release").of(&at("op"), []);
         let mut last = key();
         assert_eq!(key(), last);
         for path in [
@@ -303,7 +310,7 @@ mod tests {
             fs::write(at(path), "1").unwrap();
             assert_eq!(key(), last, "{path}");
         }
-        let other = BaseKey::new(tree.path(), &[&at("common")], "debug").of(&at("op"));
+        let other = BaseKey::new(tree.path(), &[&at("common")], "debug").of(&at("op"), []);
         assert_ne!(other, last, "the profile");
     }
 

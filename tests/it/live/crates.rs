@@ -196,6 +196,19 @@ fn libraries_links_and_folders_that_come_file_by_file() {
     write(&late.join("spec.md"), b"# late\n");
     scene.answers(&host, "late", "at last");
 
+    // A crate beside all roots that it is built from.
+    let helper = scene.tree.path().join("elsewhere/helper");
+    let text = "[package]\nname = \"livefiles-helper\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+    write(&helper.join("Cargo.toml"), text.as_bytes());
+    write(&helper.join("src/lib.rs"), b"pub const WORD: &str = \"helped\";\n");
+    let dependency = format!("livefiles-helper = {{ path = {helper:?} }}\n");
+    write(&late.join("Cargo.toml"), cargo("udf-livefiles-late", &dependency).as_bytes());
+    let source = says("late", "").replace("\"\"", "livefiles_helper::WORD");
+    write(&late.join("src/lib.rs"), source.as_bytes());
+    scene.answers(&host, "late", "helped");
+    write(&helper.join("src/lib.rs"), b"pub const WORD: &str = \"helped again\";\n");
+    scene.answers(&host, "late", "helped again");
+
     // An operation that is a link, edited where it really lies, as an editor that renames does it.
     let outside = scene.tree.path().join("elsewhere/linked");
     write(&outside.join("Cargo.toml"), cargo("udf-livefiles-linked", "").as_bytes());

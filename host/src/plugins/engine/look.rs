@@ -1,6 +1,6 @@
 //! [`Looks`]: one look over the folders after the other, each starting from what the one before found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use super::work::{Buildable, Work};
 use crate::config::Config;
 use crate::plugins::build::{Running, Target};
 use crate::plugins::catalog::{Catalog, Entry, EntryState, Index, Problem};
+use crate::plugins::crate_folder::path_dependencies;
 use crate::plugins::discover::{self, FoundLibrary, FoundOp, Source};
 use crate::plugins::judge::Judge;
 use crate::plugins::loaded::check_fit;
@@ -29,6 +30,8 @@ pub(super) struct Looks<'a> {
     around: Surroundings,
     judge: Option<Judge>,
     roots: Vec<Root>,
+    /// Crates beside the operations that some of them are built from.
+    elsewhere: BTreeSet<PathBuf>,
     problems: Vec<Problem>,
     /// The operations of the last look by folder. The catalog has those with an address of their own only.
     entries: BTreeMap<PathBuf, Arc<Entry>>,
@@ -52,6 +55,7 @@ impl<'a> Looks<'a> {
             around: Surroundings::of_process(),
             judge: None,
             roots: Vec::new(),
+            elsewhere: BTreeSet::new(),
             problems: Vec::new(),
             entries: BTreeMap::new(),
             tried: BTreeMap::new(),
@@ -62,6 +66,7 @@ impl<'a> Looks<'a> {
     pub(super) fn watched(&self) -> Watched {
         let mut watched = Watched { roots: Vec::new(), awaited: Vec::new() };
         watched.roots.extend(self.roots.iter().map(|root| root.path.clone()));
+        watched.roots.extend(self.elsewhere.iter().cloned());
         watched.awaited.extend(roots::candidates(self.config, &self.around));
         watched
     }
@@ -78,6 +83,7 @@ impl<'a> Looks<'a> {
         }
         self.problems.clone_from(&problems);
         self.roots = roots;
+        self.elsewhere.clear();
         let ops = self.renew(std::mem::take(&mut found.ops));
         let entries = ops.iter().map(|(entry, _)| Arc::clone(entry));
         self.catalog.publish(Index::new(entries, problems));
@@ -228,10 +234,18 @@ impl<'a> Looks<'a> {
         let stamps = Stamps::new(target.own_folder().join("stamps").join(target.name()));
         // Taken before anything is built: what is saved while cargo runs makes the stamp a stale one.
         let base = BaseKey::new(&checkout, &folders, &target.name());
+        // What counts for all operations counts once.
+        let is_elsewhere = |path: &PathBuf| {
+            !["sdk", "core-store"].iter().any(|name| path.starts_with(checkout.join(name)))
+                && !libraries.iter().any(|library| library.folder == *path)
+        };
         let mut stale = Vec::new();
         for op in &crates {
             let folder = &op.entry.folder;
-            let key = base.of(folder);
+            let others = path_dependencies(folder);
+            let others: Vec<PathBuf> = others.into_iter().filter(|it| is_elsewhere(it)).collect();
+            let key = base.of(folder, others.iter().map(PathBuf::as_path));
+            self.elsewhere.extend(others);
             if self.tried.insert(folder.clone(), key.clone()).as_ref() == Some(&key) {
                 continue;
             }
