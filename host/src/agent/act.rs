@@ -5,11 +5,14 @@ use std::time::Duration;
 use sdk::workflow::bounds::{Chosen, DropReason};
 use serde_json::{Map, Value, json};
 
-use super::agent_loop::{AgentError, AgentLoop, NewTask};
+use super::agent_loop::{AgentLoop, NewTask};
 use super::agent_type::{AgentType, Place};
+use super::error::AgentError;
 use super::human::evidence;
-use super::operations::texts;
-use super::sub_agent::{SubAgentRunner, shown};
+use super::operations::{CallError, texts};
+use super::parking::Question;
+use super::provider::Provider;
+use super::sub_agent::{SubAgentRunner, SubOutcome, SubStatus, shown};
 use super::task_file::{Ending, Status, Why};
 use super::task_turn::Decided;
 use super::tasks::OpenTask;
@@ -22,10 +25,14 @@ pub(super) struct Act<'a> {
     pub(super) agent: &'a AgentLoop,
     pub(super) task: &'a mut OpenTask,
     pub(super) decided: &'a Decided,
+    pub(super) provider: &'a dyn Provider,
 }
 
-/// What the model reads of an action.
-type Told = Result<String, String>;
+/// What the model reads of an action. The outer error is the loop's own: the turn is cut off as by a crash.
+type Told = Result<Result<String, String>, AgentError>;
+
+/// Stage of a workflow that waits for its provider, and the phase that this shows as.
+const INFRA_PAUSE: (&str, &str) = ("infra_pause", "paused_infra");
 
 impl Act<'_> {
     pub(super) fn carry_out(mut self) -> Result<(), AgentError> {
@@ -45,14 +52,15 @@ impl Act<'_> {
             };
             self.note("dropped", &dropped.action_name, why)?;
         }
+        if decided.side_by_side {
+            return self.side_by_side(chosen);
+        }
         for Chosen { decision, error } in chosen {
             let name = decision.action_name.as_str();
             if name.is_empty() {
-                let agent = self.agent;
-                let (note, wait) = (decision.reasoning.clone(), agent.limits.long_stop);
-                // A card that is asked stays the one that is waited for.
-                let card = self.task.file.parked.take().and_then(|parked| parked.card);
-                agent.park(self.task, Why::User, note, card, wait);
+                let (stage, phase) = INFRA_PAUSE;
+                let phase = if decided.stage == stage { phase } else { "" };
+                self.agent.wait_by_code(self.task, decision.reasoning.clone(), phase)?;
                 continue;
             }
             let parameters = Value::Object(decision.parameters.clone()).to_string();
@@ -61,23 +69,74 @@ impl Act<'_> {
                 self.note("action_end", name, &format!("error: {error}"))?;
                 continue;
             }
-            self.task.file.running = Some(name.to_owned());
-            self.task.save()?;
+            self.begin(name)?;
             self.agent.hooks.tell(|listener| {
                 listener.action_start(&self.task.file, name, &decision.parameters)
             });
-            let text = match self.one(name, &decision.parameters) {
-                Ok(text) => text,
-                Err(error) => format!("error: {error}"),
-            };
-            self.note("action_end", name, &text)?;
-            self.agent.hooks.tell(|listener| listener.action_end(&self.task.file, name, &text));
+            let text = told(self.one(name, &decision.parameters)?);
+            self.end(name, &text)?;
             self.task.file.running = None;
             self.task.save()?;
-            if self.task.file.is_ended() {
+            if self.task.file.is_ended() || self.agent.is_halted(&self.task.file.id) {
                 break;
             }
         }
+        Ok(())
+    }
+
+    /// Saves that something is about to be carried out. What a message led to is under way with it.
+    fn begin(&mut self, name: &str) -> Result<(), AgentError> {
+        self.task.file.running = Some(name.to_owned());
+        if let Some(message) = &mut self.task.file.message {
+            message.acted = true;
+        }
+        self.task.save()?;
+        Ok(())
+    }
+
+    fn end(&mut self, name: &str, text: &str) -> Result<(), AgentError> {
+        self.note("action_end", name, text)?;
+        self.agent.hooks.tell(|listener| listener.action_end(&self.task.file, name, text));
+        Ok(())
+    }
+
+    /// Reads do not see each other: they run at the same time, and are told of in order.
+    fn side_by_side(mut self, chosen: &[Chosen]) -> Result<(), AgentError> {
+        let names: Vec<&str> =
+            chosen.iter().map(|chosen| chosen.decision.action_name.as_str()).collect();
+        self.begin(&names.join(", "))?;
+        for Chosen { decision, .. } in chosen {
+            self.agent.hooks.tell(|listener| {
+                listener.action_start(&self.task.file, &decision.action_name, &decision.parameters)
+            });
+        }
+        let operations = &*self.agent.operations;
+        let answers: Vec<Result<String, String>> = std::thread::scope(|scope| {
+            let calls: Vec<_> = chosen
+                .iter()
+                .map(|Chosen { decision, .. }| {
+                    scope.spawn(move || {
+                        let address = Address::parse(&decision.action_name)
+                            .ok_or_else(|| CallError("there is no such action".to_owned()))?;
+                        operations.call(&address, texts(&decision.parameters))
+                    })
+                })
+                .collect();
+            calls
+                .into_iter()
+                .map(|call| match call.join() {
+                    Ok(answer) => answer.map(|answer| shown(&answer)).map_err(|e| e.to_string()),
+                    Err(_) => Err("the call crashed".to_owned()),
+                })
+                .collect()
+        });
+        for (Chosen { decision, .. }, answer) in chosen.iter().zip(answers) {
+            let parameters = Value::Object(decision.parameters.clone()).to_string();
+            self.note("action_start", &decision.action_name, &parameters)?;
+            self.end(&decision.action_name, &told(answer))?;
+        }
+        self.task.file.running = None;
+        self.task.save()?;
         Ok(())
     }
 
@@ -88,28 +147,34 @@ impl Act<'_> {
     fn one(&mut self, name: &str, parameters: &Map<String, Value>) -> Told {
         match name {
             SEND_MESSAGE => self.send_message(parameters),
-            TASK_START => self.task_start(parameters),
-            TASK_END => self.task_end(parameters),
             SPAWN_SUBAGENT => self.spawn(parameters),
-            WAIT => {
-                let seconds = match parameters.get("seconds") {
-                    Some(Value::String(text)) => text.trim().parse().ok(),
-                    Some(value) => value.as_u64(),
-                    None => Some(60),
-                };
-                let seconds = seconds.ok_or("`seconds` is not a whole number")?;
-                let wait = Duration::from_secs(seconds).min(self.agent.limits.long_stop);
-                self.agent.park(self.task, Why::Timer, "Pausing.".to_owned(), None, wait);
-                Ok(format!("going on in {} s", wait.as_secs()))
-            }
-            operation => self.operation(operation, parameters),
+            TASK_START => Ok(self.task_start(parameters)),
+            TASK_END => Ok(self.task_end(parameters)),
+            WAIT => Ok(self.wait(parameters)),
+            operation => Ok(self.operation(operation, parameters)),
         }
+    }
+
+    fn wait(&mut self, parameters: &Map<String, Value>) -> Result<String, String> {
+        let seconds = match parameters.get("seconds") {
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            Some(Value::Null) | None => Some(60),
+            Some(value) => value.as_u64(),
+        };
+        let seconds = seconds.ok_or("`seconds` is not a whole number")?;
+        let wait = Duration::from_secs(seconds).min(self.agent.limits.long_stop);
+        let runs = self.agent.human().runs(&self.task.file.id).unwrap_or_default();
+        self.agent.park(self.task, Why::Timer, "Pausing.".to_owned(), wait);
+        if let Some(parked) = &mut self.task.file.parked {
+            parked.runs = runs.into_iter().filter(|run| !run.is_over).map(|run| run.id).collect();
+        }
+        Ok(format!("going on in {} s", wait.as_secs()))
     }
 
     fn send_message(&mut self, parameters: &Map<String, Value>) -> Told {
         let message = text(parameters, "message");
         if message.trim().is_empty() {
-            return Err("`message` is empty".to_owned());
+            return Ok(Err("`message` is empty".to_owned()));
         }
         let waits = match parameters.get("wait_for_user_reply") {
             Some(Value::Bool(waits)) => *waits,
@@ -118,44 +183,45 @@ impl Act<'_> {
         };
         let agent = self.agent;
         if !waits {
-            agent.human().say(&self.task.file.id, &message).map_err(|error| error.to_string())?;
-            return Ok("sent".to_owned());
+            let said = agent.human().say(&self.task.file.id, &message);
+            return Ok(said.map(|()| "sent".to_owned()).map_err(|error| error.to_string()));
         }
-        let payload = self.payload(&message);
-        let file = &self.task.file;
-        let key = format!("{}-turn-{}", file.id, file.turns);
-        let card = agent
-            .human()
-            .ask(&file.project, &file.id, &key, &message, &payload)
-            .map_err(|error| error.to_string())?;
-        agent.park(self.task, Why::User, message, Some(card.clone()), agent.limits.long_stop);
-        Ok(format!("asked as {card}; the task waits for the answer"))
+        let (payload, phase) = self.payload(&message);
+        let wait = agent.limits.long_stop;
+        let question = Question { kind: None, why: Why::User, message, payload, wait, phase };
+        let card = agent.ask(self.task, question)?;
+        Ok(card
+            .map(|card| format!("asked as {card}; the task waits for the answer"))
+            .map_err(|error| error.to_string()))
     }
 
-    /// What a question shows: of stuck work also what was tried, and whether failures shrink.
-    fn payload(&self, message: &str) -> Value {
-        let plain = json!({"message": message});
-        let Some((place, _)) = &self.decided.workflow else { return plain };
-        let client = WorkflowClient::new(&*self.agent.operations, place);
-        let task = self.task.file.to_workflow();
-        match (client.state(&task), client.journal(&task, 500)) {
-            (Ok(state), Ok(journal)) => evidence(message, &state, &journal),
-            _ => plain,
+    /// What a question shows, of stuck work also what was tried and whether failures shrink; and the phase whose end
+    /// ends the wait.
+    fn payload(&self, message: &str) -> (Value, String) {
+        match self.agent.work(&self.task.file) {
+            Some(Ok((state, journal))) => {
+                let phase = state["phase"].as_str().unwrap_or_default();
+                let holds = matches!(phase, "gated" | "paused_infra");
+                let phase = if holds { phase.to_owned() } else { String::new() };
+                (evidence(message, &state, &journal), phase)
+            }
+            Some(Err(_)) | None => (json!({"message": message}), String::new()),
         }
     }
 
-    fn task_start(&mut self, parameters: &Map<String, Value>) -> Told {
+    fn task_start(&self, parameters: &Map<String, Value>) -> Result<String, String> {
         let new = NewTask {
             request: text(parameters, "request"),
             workflow_id: text(parameters, "workflow"),
             project: self.task.file.project.clone(),
-            subject: String::new(),
+            subject: text(parameters, "subject"),
+            ..NewTask::default()
         };
         let id = self.agent.start(new).map_err(|error| error.to_string())?;
         Ok(format!("started as {id}"))
     }
 
-    fn task_end(&mut self, parameters: &Map<String, Value>) -> Told {
+    fn task_end(&mut self, parameters: &Map<String, Value>) -> Result<String, String> {
         let agent = self.agent;
         let status = match text(parameters, "status").as_str() {
             "" | "complete" => Status::Complete,
@@ -182,14 +248,14 @@ impl Act<'_> {
             reason: text(parameters, "reason"),
             summary: text(parameters, "summary"),
         });
-        agent.store_status(file);
+        agent.close(file);
         Ok("ended".to_owned())
     }
 
     fn spawn(&mut self, parameters: &Map<String, Value>) -> Told {
         let (agent_type, query) = (text(parameters, "agent_type"), text(parameters, "query"));
         let Some((workflow, _)) = &self.decided.workflow else {
-            return Err("agents belong to workflows, and this task has none".to_owned());
+            return Ok(Err("agents belong to workflows, and this task has none".to_owned()));
         };
         let route = self.decided.route.as_ref();
         let place = Place {
@@ -200,30 +266,35 @@ impl Act<'_> {
         // A type that cannot be read is the end of its agent: the recorders count it like any other failure.
         let outcome = match AgentType::read(&workflow.folder, &agent_type) {
             Ok(kind) => SubAgentRunner {
-                provider: &*self.agent.provider,
+                provider: self.provider,
                 operations: &*self.agent.operations,
                 kind: &kind,
                 place: &place,
+                is_halted: &|| self.agent.is_halted(&place.task_id),
             }
             .run(&query),
-            Err(message) => super::sub_agent::SubOutcome {
-                status: super::sub_agent::SubStatus::Error,
-                result: message,
-            },
+            Err(message) => Some(SubOutcome { status: SubStatus::Error, result: message }),
+        };
+        let Some(outcome) = outcome else {
+            // Nothing is recorded of an agent that was not let finish: the engine chooses the same step again.
+            return match self.agent.stop.is_stopped() {
+                true => Err(AgentError::Stopped),
+                false => Ok(Err("the task was cancelled".to_owned())),
+            };
         };
         let status = outcome.status.word();
         // Only what a workflow step spawned is recorded (decision O8).
         if let Some(route) = route.filter(|_| self.decided.by_code) {
             let client = WorkflowClient::new(&*self.agent.operations, workflow);
             let ended = json!({"agent": agent_type, "status": status, "result": outcome.result});
-            client
-                .record("record_outcome", &route.state_dir, &ended)
-                .map_err(|error| format!("{status}, but the outcome was not recorded: {error}"))?;
+            if let Err(error) = client.record("record_outcome", &route.state_dir, &ended) {
+                return Ok(Err(format!("{status}, but the outcome was not recorded: {error}")));
+            }
         }
-        Ok(format!("{status}: {}", shown(&Value::String(outcome.result))))
+        Ok(Ok(format!("{status}: {}", shown(&Value::String(outcome.result)))))
     }
 
-    fn operation(&mut self, name: &str, parameters: &Map<String, Value>) -> Told {
+    fn operation(&self, name: &str, parameters: &Map<String, Value>) -> Result<String, String> {
         let own = self.decided.workflow.as_ref().filter(|_| self.decided.by_code);
         let answer = match own.filter(|(_, description)| description.is_own_action(name)) {
             Some((workflow, _)) => {
@@ -248,11 +319,7 @@ impl Act<'_> {
     }
 
     /// The result of the stage action is the work outcome.
-    fn record_stage(
-        &self,
-        name: &str,
-        answer: &Result<Value, super::operations::CallError>,
-    ) -> Result<(), String> {
+    fn record_stage(&self, name: &str, answer: &Result<Value, CallError>) -> Result<(), String> {
         let Some((workflow, description)) = &self.decided.workflow else { return Ok(()) };
         let is_stage = self.decided.by_code && description.stage_action.as_deref() == Some(name);
         let Some(route) = self.decided.route.as_ref().filter(|_| is_stage) else { return Ok(()) };
@@ -265,6 +332,10 @@ impl Act<'_> {
             .map_err(|error| format!("the outcome was not recorded: {error}"))?;
         Ok(())
     }
+}
+
+fn told(told: Result<String, String>) -> String {
+    told.unwrap_or_else(|error| format!("error: {error}"))
 }
 
 fn text(parameters: &Map<String, Value>, key: &str) -> String {

@@ -30,6 +30,11 @@ pub trait Listener: Send + Sync {
     /// An action of a task was carried out.
     fn action_end(&self, _task: &TaskFile, _action: &str, _result: &str) {}
 
+    /// Operations that a task without a workflow may use besides those it was given, if it was given any.
+    fn conversation_actions(&self, _task: &TaskFile) -> Vec<String> {
+        Vec::new()
+    }
+
     /// A task parked, with what is shown for it.
     fn parked(&self, _task: &TaskFile, _note: &str) {}
 }
@@ -53,6 +58,14 @@ impl Hooks {
         for listener in &self.0 {
             guarded(&**listener, || hear(&**listener));
         }
+    }
+
+    /// What everybody adds to a conversation.
+    pub(super) fn conversation_actions(&self, task: &TaskFile) -> Vec<String> {
+        let added = |listener: &Arc<dyn Listener>| {
+            guarded(&**listener, || listener.conversation_actions(task)).unwrap_or_default()
+        };
+        self.0.iter().flat_map(added).collect()
     }
 
     /// The first refusal.
@@ -91,6 +104,10 @@ mod tests {
             assert_ne!(self.0, "fails");
             self.1.map(str::to_owned)
         }
+        fn conversation_actions(&self, _: &TaskFile) -> Vec<String> {
+            assert_ne!(self.0, "fails");
+            self.1.iter().map(|name| format!("a.b.{name}")).collect()
+        }
     }
 
     #[test]
@@ -103,5 +120,6 @@ mod tests {
         }
         assert!(!hooks.register(Arc::new(Says("a", Some("again")))));
         assert_eq!(hooks.refusal(&TaskFile::default()).as_deref(), Some("no"));
+        assert_eq!(hooks.conversation_actions(&TaskFile::default()), ["a.b.no", "a.b.later"]);
     }
 }

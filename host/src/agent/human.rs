@@ -16,6 +16,39 @@ pub struct Human<'a> {
     operations: &'a dyn Operations,
 }
 
+/// A question as it stands in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// Its id.
+    pub id: String,
+    /// The key it was asked under; empty without one.
+    pub key: String,
+    /// What it came to.
+    pub answer: Answer,
+}
+
+/// A run of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Its id.
+    pub id: String,
+    /// How far it is.
+    pub status: String,
+    /// Whether it came to an end.
+    pub is_over: bool,
+    /// What was done.
+    pub summary: String,
+}
+
+/// What the task store says of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredTask {
+    /// Its project.
+    pub project: String,
+    /// What is asked for.
+    pub request: String,
+}
+
 /// What a card came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -25,6 +58,18 @@ pub enum Answer {
     Given(String),
     /// It was withdrawn; nobody will.
     Withdrawn,
+}
+
+impl Card {
+    fn of(card: &Value) -> Self {
+        let text = |key: &str| card.get(key).and_then(Value::as_str).unwrap_or_default();
+        let answer = match text("status") {
+            "pending" => Answer::Pending,
+            "superseded" | "cancelled" | "" => Answer::Withdrawn,
+            status => Answer::Given(words(card.get("result").unwrap_or(&Value::Null), status)),
+        };
+        Self { id: text("id").to_owned(), key: text("idempotencyKey").to_owned(), answer }
+    }
 }
 
 fn core(project: &str, op: &str) -> Address {
@@ -83,21 +128,82 @@ impl<'a> Human<'a> {
         id.map(str::to_owned).ok_or_else(|| CallError(format!("no card was made: {card}")))
     }
 
-    /// Looks whether a card was answered.
+    /// The cards of a task, oldest first. Those that wake nobody are left out.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub fn answer(&self, card: &str) -> Result<Answer, CallError> {
-        let card = self
-            .operations
-            .call(&core("feedback-management", "get_card"), params(&[("id", card)]))?;
-        Ok(match card.get("status").and_then(Value::as_str) {
-            Some("pending") => Answer::Pending,
-            Some("superseded" | "cancelled") | None => Answer::Withdrawn,
-            Some(status) => {
-                Answer::Given(words(card.get("result").unwrap_or(&Value::Null), status))
+    /// They cannot be read.
+    pub fn cards(&self, task_id: &str) -> Result<Vec<Card>, CallError> {
+        let wanted =
+            [("task", task_id), ("fields", "id,status,continuationPolicy,idempotencyKey,result")];
+        let cards =
+            self.operations.call(&core("feedback-management", "list_cards"), params(&wanted))?;
+        let Value::Array(cards) = cards else {
+            return Err(CallError(format!("the cards of {task_id} are no list: {cards}")));
+        };
+        Ok(cards.iter().filter(|card| card["continuationPolicy"] != "none").map(Card::of).collect())
+    }
+
+    /// Withdraws what a task still asks.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn withdraw(&self, task_id: &str) -> Result<(), CallError> {
+        let task = params(&[("task", task_id)]);
+        self.operations.call(&core("feedback-management", "cancel_task_cards"), task)?;
+        Ok(())
+    }
+
+    /// Withdraws one question. An answer that came first stands.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn withdraw_card(&self, card: &str) -> Result<(), CallError> {
+        let outcome = [("id", card), ("status", "cancelled"), ("resolved_by", AGENT)];
+        self.operations.call(&core("feedback-management", "resolve_card"), params(&outcome))?;
+        Ok(())
+    }
+
+    /// Runs of a task that are known, and whether each is over.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn runs(&self, task_id: &str) -> Result<Vec<Run>, CallError> {
+        // A JSON list: an id may hold a comma.
+        let ids = json!([task_id]).to_string();
+        let wanted = [("task_ids", ids.as_str()), ("fields", "id,status,finishedAt,summary")];
+        let runs = self.operations.call(&core("run-management", "read"), params(&wanted))?;
+        let text = |run: &Value, key: &str| {
+            run.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        Ok(runs
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|run| Run {
+                id: text(run, "id"),
+                status: text(run, "status"),
+                is_over: !text(run, "finishedAt").is_empty(),
+                summary: text(run, "summary"),
+            })
+            .collect())
+    }
+
+    /// The request of a task in the task store, if there is one of this id.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn stored_task(&self, id: &str) -> Result<Option<StoredTask>, CallError> {
+        let wanted = params(&[("fields", "id,project,title,description,status")]);
+        let tasks = self.operations.call(&core("task-management", "read"), wanted)?;
+        let found = tasks.as_array().into_iter().flatten().find(|task| task["id"] == id);
+        Ok(found.map(|task| {
+            let text = |key: &str| task.get(key).and_then(Value::as_str).unwrap_or_default();
+            let (title, description) = (text("title"), text("description"));
+            StoredTask {
+                project: text("project").to_owned(),
+                request: if description.trim().is_empty() { title } else { description }.to_owned(),
             }
-        })
+        }))
     }
 
     /// Puts the task into the task store, or leaves the one that is there.

@@ -1,7 +1,9 @@
 //! The agent loop: tasks that go on by themselves, turn by turn, with code deciding what code can decide
 //! (workflow-engine contract §10 and §11).
 //!
-//! - [`AgentLoop`] makes, wakes, turns and restores tasks; `task_turn` decides a turn, `act` carries it out.
+//! - [`AgentLoop`] makes and turns tasks: `wake` takes what wakes one, `task_turn` decides a turn, `act` carries it
+//!   out, `parking` lets it wait, `ownership` says whose the subject is. [`Triggers`] runs every task that has something
+//!   to do.
 //! - [`decide`] asks the model once; [`SubAgentRunner`] runs a sub-agent of an [`AgentType`] to its end.
 //! - [`provider`] is who answers; [`Operations`] is what can be done: actions are operations.
 //! - [`WorkflowClient`] asks a workflow, which is an operation too; [`Human`] is the one channel to people.
@@ -12,12 +14,18 @@
 mod act;
 mod agent_loop;
 mod agent_type;
+mod bell;
 mod decide;
+mod error;
 mod hooks;
 mod human;
+mod limits;
 mod operations;
+mod ownership;
+mod parking;
 mod prompt;
 pub mod provider;
+mod stamp;
 mod stream;
 mod sub_agent;
 mod task_file;
@@ -26,18 +34,28 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod triggers;
+mod view;
+mod wake;
 mod workflow;
 
-pub use agent_loop::{AgentError, AgentLoop, Clock, Limits, NewTask, Standing, Turned};
+pub use agent_loop::{AgentLoop, Clock, NewTask, Turned};
 pub use agent_type::{AgentType, BoundAction, BoundCall, Place};
+pub use bell::{Bell, Stop};
 pub use decide::{Ask, Session, Undecided, decide};
+pub use error::AgentError;
 pub use hooks::{Hooks, Listener};
-pub use human::{Answer, Human};
+pub use human::{Answer, Card, Human, Run, StoredTask};
+pub use limits::Limits;
 pub use operations::{CallError, HostOperations, Operations, Tool, WorkflowPlace};
+pub use ownership::Standing;
 pub use provider::{Provider, ProviderError};
+pub use stamp::Stamp;
 pub use stream::{Event, Stream, Summary};
 pub use sub_agent::{SubAgentRunner, SubOutcome, SubStatus};
-pub use task_file::{Ending, Parked, Status, Taken, TaskFile, Why};
+pub use task_file::{Asking, Ending, Parked, Status, Taken, TaskFile, Why};
 pub use tasks::{OpenTask, Tasks, TasksError};
 pub use tools::Tools;
+pub use triggers::Triggers;
+pub use view::{Step, TaskView};
 pub use workflow::{Description, WorkflowClient};

@@ -23,6 +23,8 @@ pub struct Tool {
     pub doc: String,
     /// Its parameters.
     pub params: Vec<ParamDescriptor>,
+    /// Whether it declares that it changes nothing, by itself or through others.
+    pub is_read: bool,
 }
 
 /// A workflow that is there.
@@ -104,6 +106,10 @@ impl Operations for HostOperations {
             address: address.clone(),
             doc: descriptor.doc.clone(),
             params: descriptor.params.clone(),
+            is_read: !descriptor.changes()
+                && descriptor.calls.is_empty()
+                && descriptor.logs.is_empty()
+                && !descriptor.net,
         })
     }
 

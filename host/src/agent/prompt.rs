@@ -19,6 +19,8 @@ const OBJECTIVE: &str = "Choose the actions that bring the request forward. When
 /// What makes up the full prompt of a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TaskPrompt<'a> {
+    /// The task's id: some operations ask for it.
+    pub(super) id: &'a str,
     /// What was asked for.
     pub(super) query: &'a str,
     /// The workflow's own block; may be empty.
@@ -36,7 +38,7 @@ pub(super) struct TaskPrompt<'a> {
 impl TaskPrompt<'_> {
     /// The whole text. The directive stands in the place of the objective.
     pub(super) fn full(&self) -> String {
-        let mut text = format!("# Request\n{}\n", self.query.trim());
+        let mut text = format!("# Request\n{}\n\n(This is task {}.)\n", self.query.trim(), self.id);
         if !self.task_state.trim().is_empty() {
             let _infallible = write!(text, "\n# Where it stands\n{}\n", self.task_state.trim());
         }
@@ -84,6 +86,7 @@ mod tests {
     #[test]
     fn a_directive_takes_the_place_of_the_objective() {
         let prompt = TaskPrompt {
+            id: "t",
             query: "q",
             task_state: " ",
             events: "",

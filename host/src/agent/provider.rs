@@ -3,10 +3,12 @@
 //! What a service answers to one request is an [`ProviderError::Unavailable`] at worst: the [`Breaker`] in front of
 //! it counts those in a row and turns into an error that nobody retries (workflow-engine contract §11).
 
+mod absent;
 mod anthropic;
 mod breaker;
 mod choice;
 mod http;
+mod metered;
 mod openai;
 mod scripted;
 #[cfg(test)]
@@ -14,10 +16,12 @@ pub(super) mod testing;
 
 use serde::{Deserialize, Serialize};
 
+pub use absent::Absent;
 pub use anthropic::Anthropic;
 pub use breaker::Breaker;
 pub use choice::{Choice, Kind, Secret};
 pub use http::{HttpClient, Retry};
+pub use metered::Metered;
 pub use openai::OpenAi;
 pub use scripted::Scripted;
 

@@ -9,7 +9,7 @@ pub struct Event {
     /// Milliseconds since 1970.
     #[serde(default)]
     pub ts: u64,
-    /// `reasoning`, `action_start`, `action_end`, `user_message`, `dropped`, `error`, `interrupted`, `parked`.
+    /// `reasoning`, `action_start`, `action_end`, `user_message`, `run_finished`, `dropped`, `error`, `interrupted`.
     pub kind: String,
     /// The action, if it is about one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -17,6 +17,21 @@ pub struct Event {
     /// What happened.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
+}
+
+impl Event {
+    /// `[kind action] text`, at most `most` characters of the text.
+    #[must_use]
+    pub fn line(&self, most: usize) -> String {
+        let mut line = format!("[{}", self.kind);
+        if !self.action.is_empty() {
+            line.push(' ');
+            line.push_str(&self.action);
+        }
+        line.push_str("] ");
+        line.extend(self.text.chars().take(most));
+        line.trim_end().to_owned()
+    }
 }
 
 /// Where the summary ends. Kept with the task.
@@ -82,6 +97,12 @@ impl Stream {
         &self.events
     }
 
+    /// All events, for somebody who only reads them.
+    #[must_use]
+    pub fn into_events(self) -> Vec<Event> {
+        self.events
+    }
+
     /// How many events follow the summary.
     #[must_use]
     pub fn tail(&self) -> usize {
@@ -103,7 +124,7 @@ impl Stream {
         }
         for event in self.events.iter().skip(self.summary.upto + from) {
             text.push_str("- ");
-            text.push_str(&line(event, usize::MAX));
+            text.push_str(&event.line(usize::MAX));
             text.push('\n');
         }
         text
@@ -121,7 +142,7 @@ impl Stream {
         let mut text = String::from("Earlier, in short:\n");
         for event in &self.events[..end] {
             text.push_str("- ");
-            text.push_str(&line(event, BRIEF));
+            text.push_str(&event.line(BRIEF));
             text.push('\n');
         }
         let extra = text.chars().count().saturating_sub(SUMMARY);
@@ -133,17 +154,6 @@ impl Stream {
         }
         self.summary = Summary { upto: end, text };
     }
-}
-
-fn line(event: &Event, most: usize) -> String {
-    let mut line = format!("[{}", event.kind);
-    if !event.action.is_empty() {
-        line.push(' ');
-        line.push_str(&event.action);
-    }
-    line.push_str("] ");
-    line.extend(event.text.chars().take(most));
-    line.trim_end().to_owned()
 }
 
 #[cfg(test)]

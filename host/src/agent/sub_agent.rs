@@ -68,38 +68,45 @@ pub struct SubAgentRunner<'a> {
     pub kind: &'a AgentType,
     /// What its placeholders stand for.
     pub place: &'a Place,
+    /// Whether it is to stop at once; asked between two turns.
+    pub is_halted: &'a dyn Fn() -> bool,
 }
 
 impl SubAgentRunner<'_> {
-    /// Runs one to its end. Never fails: whatever goes wrong is an outcome.
+    /// Runs one to its end. Never fails: whatever goes wrong is an outcome. `None`: it was halted before.
     #[must_use]
-    pub fn run(&self, query: &str) -> SubOutcome {
-        catch_unwind(AssertUnwindSafe(|| self.turns(query))).unwrap_or_else(|_| SubOutcome {
-            status: SubStatus::Error,
-            result: "The agent's runner crashed.".to_owned(),
+    pub fn run(&self, query: &str) -> Option<SubOutcome> {
+        catch_unwind(AssertUnwindSafe(|| self.turns(query))).unwrap_or_else(|_| {
+            Some(SubOutcome {
+                status: SubStatus::Error,
+                result: "The agent's runner crashed.".to_owned(),
+            })
         })
     }
 
-    fn turns(&self, query: &str) -> SubOutcome {
+    fn turns(&self, query: &str) -> Option<SubOutcome> {
         let began = Instant::now();
         let wall = Duration::from_secs(self.kind.max_wall_seconds);
         let mut run = Run { stream: Stream::in_memory(), session: Session::default() };
         for _ in 0..self.kind.max_iterations {
+            if (self.is_halted)() {
+                return None;
+            }
             if began.elapsed() >= wall {
                 let result = format!("Out of time after {} s.", wall.as_secs());
-                return SubOutcome { status: SubStatus::Timeout, result };
+                return Some(SubOutcome { status: SubStatus::Timeout, result });
             }
             match self.decide(&mut run, query, None) {
-                Err(outcome) => return outcome,
+                Err(outcome) => return Some(outcome),
                 Ok(decisions) => {
                     if let Some(outcome) = self.carry_out(&mut run, decisions, false) {
-                        return outcome;
+                        return Some(outcome);
                     }
                 }
             }
         }
         let wrapped = self.decide(&mut run, query, Some(prompt::WRAP_UP));
-        wrapped
+        let outcome = wrapped
             .and_then(|decisions| {
                 self.carry_out(&mut run, decisions, true).ok_or_else(|| SubOutcome {
                     status: SubStatus::Failed,
@@ -109,7 +116,8 @@ impl SubAgentRunner<'_> {
                     ),
                 })
             })
-            .unwrap_or_else(|outcome| outcome)
+            .unwrap_or_else(|outcome| outcome);
+        Some(outcome)
     }
 
     fn decide(
@@ -267,7 +275,12 @@ mod tests {
             Ok(json!("saved"))
         }
         fn tool(&self, address: &Address) -> Option<Tool> {
-            Some(Tool { address: address.clone(), doc: "Saves.".into(), params: vec![] })
+            Some(Tool {
+                address: address.clone(),
+                doc: "Saves.".into(),
+                params: vec![],
+                is_read: false,
+            })
         }
         fn tools(&self) -> Vec<Tool> {
             vec![]
@@ -288,7 +301,14 @@ mod tests {
     fn run(script: Value, kind: &AgentType, notes: &Notes) -> SubOutcome {
         let provider = Scripted::parse(&script.to_string()).unwrap();
         let place = Place { state_dir: "d".into(), ..Place::default() };
-        SubAgentRunner { provider: &provider, operations: notes, kind, place: &place }.run("do it")
+        let runner = SubAgentRunner {
+            provider: &provider,
+            operations: notes,
+            kind,
+            place: &place,
+            is_halted: &|| false,
+        };
+        runner.run("do it").unwrap()
     }
 
     fn end(status: &str, result: &str) -> Value {
@@ -342,6 +362,19 @@ mod tests {
         assert_eq!(capped.status, SubStatus::Failed);
         let late = run(json!([save]), &kind("max_wall_seconds = 0"), &notes);
         assert_eq!(late.status, SubStatus::Timeout);
+    }
+
+    #[test]
+    fn a_halt_is_no_outcome() {
+        let provider = Scripted::parse("unasked").unwrap();
+        let runner = SubAgentRunner {
+            provider: &provider,
+            operations: &Notes::default(),
+            kind: &kind(""),
+            place: &Place::default(),
+            is_halted: &|| true,
+        };
+        assert_eq!(runner.run("do it"), None);
     }
 
     #[test]

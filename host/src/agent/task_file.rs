@@ -23,8 +23,16 @@ pub struct TaskFile {
     pub query: String,
     /// What the work is about, if the request named it or the workflow said so.
     pub subject: String,
+    /// State directory of that, once the workflow said so.
+    pub state_dir: String,
+    /// The only operations it may use; empty is no bound. What is built in is not counted.
+    pub actions: Vec<String>,
     /// Whether the task store has the task.
     pub registered: bool,
+    /// Its subject is to be taken over before anything else, from the task in `replaces` if there was one.
+    pub adopting: bool,
+    /// The owner before, while the take-over is under way.
+    pub replaces: Option<String>,
     /// How far it is.
     pub status: Status,
     /// Why nothing happens until somebody or something wakes it: the waiting flag.
@@ -33,12 +41,20 @@ pub struct TaskFile {
     pub message: Option<Taken>,
     /// Messages that were served and may still lie in the inbox after a crash.
     pub served: Vec<String>,
+    /// Cards whose answers were taken: each wakes the task once.
+    pub heard: Vec<String>,
+    /// The question that is being put: after a crash it is put again under the same key, which asks nobody twice.
+    pub asking: Option<Asking>,
+    /// A card whose question came to an end without its answer: it is withdrawn after the next turn that goes well.
+    pub outdated: Option<String>,
     /// The action that is being carried out: after a crash its outcome is unknown and it is not repeated.
     pub running: Option<String>,
     /// Turns so far.
     pub turns: u64,
     /// Turns since a person last spoke.
     pub unattended: u64,
+    /// Tokens, estimated, since a person last spoke.
+    pub spent: u64,
     /// Turns in a row that failed.
     pub errors: u32,
     /// Replies taken of a provider that numbers them.
@@ -80,7 +96,7 @@ impl Status {
 }
 
 /// Why and until when a task waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {
     /// What would wake it.
     pub why: Why,
@@ -91,15 +107,43 @@ pub struct Parked {
     /// The card whose answer it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
+    /// Phase of the work when a workflow parked it: an outcome that is recorded meanwhile changes it and ends the wait.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
+    /// Runs of the task that were not finished then: the first that is ends a pause.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
+    /// Number of the newest message then: one that is held back by the wait itself does not end it, a newer one does.
+    #[serde(default)]
+    pub seen: u64,
+}
+
+/// A question on its way to people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asking {
+    /// Names the question within the task.
+    pub key: String,
+    /// Its words.
+    pub message: String,
+    /// What is shown with it.
+    pub payload: Value,
+    /// Why the task waits for the answer.
+    pub why: Why,
+    /// When its timer is due, in milliseconds since 1970.
+    pub wake_at: u64,
+    /// As in [`Parked::phase`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub phase: String,
 }
 
 /// What would wake a parked task besides a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// A person, or a real outcome; the timer never ends it.
+    #[default]
     User,
-    /// Its timer: the model asked for a pause.
+    /// Its timer, or the end of one of its runs: the model asked for a pause.
     Timer,
     /// Its timer: the provider is broken.
     Provider,
@@ -131,6 +175,9 @@ pub struct Taken {
     pub text: String,
     /// Whether the workflow has it as a lead.
     pub lead: bool,
+    /// Whether what it led to was begun: then it is not served again.
+    #[serde(default)]
+    pub acted: bool,
 }
 
 /// How a task ended.

@@ -30,6 +30,10 @@ pub(super) struct Decided {
     pub(super) workflow: Option<(WorkflowPlace, Description)>,
     /// Whether the workflow found a subject.
     pub(super) has_subject: bool,
+    /// Stage of the workflow that chose; empty without one.
+    pub(super) stage: String,
+    /// Whether everything of the batch only reads, so that it can run at the same time.
+    pub(super) side_by_side: bool,
 }
 
 /// Why a turn decided nothing.
@@ -48,6 +52,8 @@ pub(super) struct TaskTurn<'a> {
     pub(super) operations: &'a dyn Operations,
     pub(super) provider: &'a dyn Provider,
     pub(super) task: &'a mut OpenTask,
+    /// Operations that a task without a workflow may use besides its own.
+    pub(super) conversation: Vec<String>,
 }
 
 impl TaskTurn<'_> {
@@ -55,13 +61,15 @@ impl TaskTurn<'_> {
     pub(super) fn decide(mut self) -> Result<Decided, TurnError> {
         let id = self.task.file.workflow_id.clone();
         if id.is_empty() {
-            let batch = self.ask(None, None)?;
+            let (batch, side_by_side) = self.ask(None, None)?;
             return Ok(Decided {
                 batch,
                 by_code: false,
                 route: None,
                 workflow: None,
                 has_subject: false,
+                stage: String::new(),
+                side_by_side,
             });
         }
         let place = self
@@ -74,7 +82,7 @@ impl TaskTurn<'_> {
         let message = self.task.file.message.as_ref().map(|taken| taken.text.clone());
         let chosen =
             client.step(&self.task.file.to_workflow(), message.as_deref()).map_err(failed)?;
-        let Chosen { step, route, has_subject, .. } = chosen;
+        let Chosen { step, route, has_subject, stage } = chosen;
         let mut by_code = None;
         if let Some(decisions) = step.as_ref().and_then(Step::decisions) {
             let batch = task_batch(decisions, None, |name| {
@@ -89,14 +97,16 @@ impl TaskTurn<'_> {
                 by_code = Some(batch);
             }
         }
-        let (batch, by_code) = match by_code {
-            Some(batch) => (batch, true),
+        let by_model = by_code.is_none();
+        let (batch, side_by_side) = match by_code {
+            Some(batch) => (batch, false),
             None => {
                 let step = step.filter(|step| matches!(step, Step::Llm { .. }));
-                (self.ask(step.as_ref(), Some((&client, &description)))?, false)
+                self.ask(step.as_ref(), Some((&client, &description)))?
             }
         };
-        Ok(Decided { batch, by_code, route, workflow: Some((place, description)), has_subject })
+        let workflow = Some((place, description));
+        Ok(Decided { batch, by_code: !by_model, route, workflow, has_subject, stage, side_by_side })
     }
 
     /// Whether an action that code chose can run: any operation that is there, and what is built in.
@@ -112,8 +122,12 @@ impl TaskTurn<'_> {
         &mut self,
         step: Option<&Step>,
         workflow: Option<(&WorkflowClient<'_>, &Description)>,
-    ) -> Result<Batch, TurnError> {
-        let tools = Tools::of_task(self.operations);
+    ) -> Result<(Batch, bool), TurnError> {
+        let mut compiled = self.task.file.actions.clone();
+        if !compiled.is_empty() && workflow.is_none() {
+            compiled.append(&mut self.conversation);
+        }
+        let tools = Tools::of_task(self.operations, &compiled);
         let (directive, allowed) = match step {
             Some(Step::Llm { prompt, allowed_actions, .. }) => {
                 (Some(prompt.as_str()), allowed_actions.as_deref())
@@ -139,7 +153,12 @@ impl TaskTurn<'_> {
                 Err(error) => return Err(TurnError::Failed(error.to_string())),
             }
         };
-        Ok(task_batch(decisions, step, |name| tools.availability(name)))
+        let batch = task_batch(decisions, step, |name| tools.availability(name));
+        let reads = |chosen: &sdk::workflow::bounds::Chosen| {
+            chosen.error.is_none() && tools.is_read(&chosen.decision.action_name)
+        };
+        let side_by_side = batch.chosen.len() > 1 && batch.chosen.iter().all(reads);
+        Ok((batch, side_by_side))
     }
 
     fn decide_once(
@@ -157,6 +176,7 @@ impl TaskTurn<'_> {
         let full = || {
             let state = workflow.map(|(client, _)| client.task_state(&task));
             TaskPrompt {
+                id: &file.id,
                 query: &file.query,
                 task_state: &state.and_then(Result::ok).unwrap_or_default(),
                 events: &stream.text(0),

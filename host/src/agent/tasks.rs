@@ -10,7 +10,8 @@ use std::time::Duration;
 use core_store::{Folder, FolderGuard, Store, StoreError};
 
 use super::decide::Session;
-use super::stream::Stream;
+use super::stamp::Stamp;
+use super::stream::{Event, Stream, Summary};
 use super::task_file::{Owners, TaskFile};
 
 /// Why the durable side could not do something.
@@ -43,6 +44,7 @@ const DOCUMENT: &str = "task.json";
 const SESSION: &str = "session.json";
 const DRIVER: &str = ".driver.lock";
 const LOCK: &str = ".lock";
+const CANCEL: &str = "cancel";
 /// Whoever holds one of the small locks needs milliseconds.
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -159,6 +161,17 @@ impl Tasks {
         })
     }
 
+    /// Events of a task so far. Needs no driver.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn events(&self, id: &str) -> Result<Vec<Event>, TasksError> {
+        let log =
+            self.store.app(&self.app_dir).log(&format!("agent/tasks/{}", checked(id)?), "events");
+        let log = log.ok_or_else(|| TasksError::BadId(id.to_owned()))?;
+        Ok(Stream::open(log, Summary::default())?.into_events())
+    }
+
     /// Ids of all tasks.
     ///
     /// # Errors
@@ -191,7 +204,7 @@ impl Tasks {
         Ok(name)
     }
 
-    /// The oldest message that is not among `served`: its name and text.
+    /// The oldest message that is not among `served`: its name and text. Looks without a lock.
     ///
     /// # Errors
     /// The store refuses.
@@ -210,6 +223,60 @@ impl Tasks {
             }
         }
         Ok(None)
+    }
+
+    /// Number of the newest message; 0 if there is none.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn newest(&self, id: &str) -> Result<u64, TasksError> {
+        let entries = self.inbox(id)?.list("")?;
+        Ok(entries.iter().filter_map(|entry| number(&entry.name)).max().unwrap_or(0))
+    }
+
+    /// Asks whoever drives a task, now or later, to cancel it. Durable when this returns.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn request_cancel(&self, id: &str) -> Result<(), TasksError> {
+        let inbox = self.inbox(id)?;
+        if !inbox.exists()? {
+            inbox.create(|_| Ok(()))?;
+        }
+        inbox.lock(WAIT)?.create_new(CANCEL, "")?;
+        Ok(())
+    }
+
+    /// Whether somebody asked to cancel a task.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn is_cancelled(&self, id: &str) -> Result<bool, TasksError> {
+        Ok(self.inbox(id)?.read(CANCEL)?.is_some())
+    }
+
+    /// What changes with the documents, messages and outcomes of a task: compared, never read.
+    #[must_use]
+    pub fn stamps(&self, id: &str, state_dir: &str) -> [Stamp; 3] {
+        let agent = self.app_dir.join("agent");
+        let mut state = self.app_dir.join(state_dir);
+        state.push("logs");
+        [
+            Stamp::of(&agent.join("tasks").join(id).join(DOCUMENT)),
+            Stamp::of(&agent.join("inbox").join(id)),
+            if state_dir.is_empty() { Stamp::default() } else { Stamp::of(&state) },
+        ]
+    }
+
+    /// What changes with the set of tasks, with cards, and with runs.
+    #[must_use]
+    pub fn common_stamps(&self) -> [Stamp; 3] {
+        let state = self.app_dir.join("state");
+        [
+            Stamp::of(&self.app_dir.join("agent/tasks")),
+            Stamp::of(&state.join("cards.json")),
+            Stamp::of(&state.join("runs.json")),
+        ]
     }
 
     /// Removes a message that was served.
@@ -279,7 +346,7 @@ fn parse<T: serde::de::DeserializeOwned>(
         .map_err(|error| TasksError::Corrupt { place: place(), reason: error.to_string() })
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(super) fn number(name: &str) -> Option<u64> {
     name.strip_suffix(".txt")?.parse().ok()
 }
 

@@ -3,3 +3,4 @@
 mod edges;
 mod flows;
 mod harness;
+mod waking;

@@ -29,14 +29,18 @@ const BUILT_IN: [(&str, &str); 5] = [
     ),
     (
         TASK_START,
-        "task_start(request, workflow = \"\"): Starts another task with this request, of a workflow if one is named.",
+        "task_start(request, workflow = \"\", subject = \"\"): Starts another task with this request, of a workflow if one is \
+         named; a subject names what stands already and is to be changed.",
     ),
     (TASK_END, "task_end(status: complete|abort, reason = \"\", summary = \"\"): Ends this task."),
     (
         SPAWN_SUBAGENT,
         "spawn_subagent(agent_type, query): Has an agent of this type work on the query and gives its result.",
     ),
-    (WAIT, "wait(seconds: integer = 60): Does nothing for a while."),
+    (
+        WAIT,
+        "wait(seconds: integer = 60): Does nothing for a while, or until a run of this task ends.",
+    ),
 ];
 
 /// Operations that are for people: an agent that could answer its own question would never be stopped by one.
@@ -52,23 +56,27 @@ fn is_offered(address: &Address) -> bool {
 }
 
 /// The actions of a task.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Tools {
     names: Vec<String>,
     lines: Vec<String>,
+    reads: Vec<String>,
 }
 
 impl Tools {
-    /// The built-in actions and every operation that is offered.
+    /// The built-in actions, and every operation that is offered; only those of `compiled` if that is not empty.
     #[must_use]
-    pub fn of_task(operations: &dyn Operations) -> Self {
-        let mut tools = Self { names: Vec::new(), lines: Vec::new() };
+    pub fn of_task(operations: &dyn Operations, compiled: &[String]) -> Self {
+        let mut tools = Self::default();
         for (name, line) in BUILT_IN {
             tools.push(name.to_owned(), line.to_owned());
         }
         for tool in operations.tools() {
-            if is_offered(&tool.address) {
-                let name = tool.address.to_string();
+            let name = tool.address.to_string();
+            if is_offered(&tool.address) && (compiled.is_empty() || compiled.contains(&name)) {
+                if tool.is_read {
+                    tools.reads.push(name.clone());
+                }
                 let line = line(&name, &tool.doc, &tool, |_| true);
                 tools.push(name, line);
             }
@@ -102,6 +110,12 @@ impl Tools {
             }
         }
         text
+    }
+
+    /// Whether an action changes nothing, so that several of its kind can run side by side.
+    #[must_use]
+    pub fn is_read(&self, name: &str) -> bool {
+        self.reads.iter().any(|read| read == name)
     }
 
     /// Whether an action can run.
@@ -170,6 +184,7 @@ mod tests {
                 param("b", "integer", Some("3"), false),
                 param("c", "string", Some(""), false),
             ],
+            is_read: address.ends_with("add"),
         }
     }
 
@@ -192,7 +207,7 @@ mod tests {
 
     #[test]
     fn operations_are_offered_but_for_those_of_others() {
-        let tools = Tools::of_task(&Three);
+        let tools = Tools::of_task(&Three, &[]);
         assert_eq!(tools.names().count(), BUILT_IN.len() + 1);
         assert_eq!(
             tools.text(Some(&["_core.notes.add"])),
@@ -210,5 +225,8 @@ mod tests {
         ] {
             assert_eq!(tools.availability(name), want, "{name}");
         }
+        assert!(tools.is_read("_core.notes.add") && !tools.is_read("send_message"));
+        let bound = Tools::of_task(&Three, &["_core.notes.remove".to_owned()]);
+        assert_eq!(bound.names().count(), BUILT_IN.len());
     }
 }

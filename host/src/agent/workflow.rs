@@ -44,6 +44,8 @@ pub struct Chosen {
     pub route: Option<Route>,
     /// Whether the task has a subject.
     pub has_subject: bool,
+    /// The stage that chose; empty without a subject.
+    pub stage: String,
 }
 
 /// What a recorder left to the loop.
@@ -130,7 +132,9 @@ impl<'a> WorkflowClient<'a> {
         let route = answer.get("route").and_then(|route| {
             Some(Route { workflow: text(route, "workflow")?, state_dir: text(route, "state_dir")? })
         });
-        Ok(Chosen { step, route, has_subject: answer.get("subject") == Some(&Value::Bool(true)) })
+        let has_subject = answer.get("subject") == Some(&Value::Bool(true));
+        let stage = text(&answer, "stage").unwrap_or_default();
+        Ok(Chosen { step, route, has_subject, stage })
     }
 
     /// Carries out an action of the workflow's own for a task.

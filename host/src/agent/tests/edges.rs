@@ -187,7 +187,7 @@ fn a_message_that_was_a_lead_before_the_crash_is_one_lead() {
         // The recorder ran, the document does not know.
         let mut open = world.agent().tasks().open(&task).unwrap();
         let (name, text) = world.agent().tasks().oldest(&task, &[]).unwrap().unwrap();
-        open.file.message = Some(super::super::Taken { name, text, lead: false });
+        open.file.message = Some(super::super::Taken { name, text, lead: false, acted: false });
         open.save().unwrap();
         let place = super::super::Operations::workflow(&*world, "report_writing").unwrap();
         super::super::WorkflowClient::new(&*world, &place)
@@ -211,10 +211,12 @@ fn a_missing_workflow_parks_visibly_and_goes_on_when_it_is_back() {
         assert_eq!(parked(world.turn(&task)).why, Why::NoWorkflow);
         world.wait(20_000);
     }
-    assert_eq!(world.comments.lock().unwrap().len(), 1);
+    assert_eq!(world.cards.lock().unwrap().len(), 1, "asked once");
+    assert_eq!(world.pending().len(), 1);
     world.installed.store(true, Ordering::Relaxed);
     world.script([World::ends("completed", "draft")]);
     assert_eq!(world.turn(&task), Turned::Again);
+    assert!(world.pending().is_empty(), "nobody is asked for what is there");
     assert!(matches!(
         world.agent().start(NewTask {
             request: "x".into(),
@@ -233,7 +235,17 @@ fn replies_that_never_parse_park_the_task_after_three_turns() {
     assert_eq!(world.turn(&task), Turned::Again);
     let wait = parked(world.agent().run(&task).unwrap());
     assert_eq!((wait.why, world.left()), (Why::Errors, 0));
-    assert_eq!(world.comments.lock().unwrap().len(), 1, "somebody is told");
+    assert_eq!(world.pending().len(), 1, "somebody is told");
+    // The timer tries again, and asks nobody a second time.
+    world.wait(900);
+    world.script((0..27).map(|_| Reply::Text("no decision".into())));
+    assert_eq!(parked(world.agent().run(&task).unwrap()).why, Why::Errors);
+    assert_eq!((world.cards.lock().unwrap().len(), world.left()), (1, 0));
+    world.wait(900);
+    let end = json!({"actions": [{"action_name": "wait", "parameters": {"seconds": "5"}}]});
+    world.script([Reply::Text(end.to_string())]);
+    assert_eq!(parked(world.agent().run(&task).unwrap()).why, Why::Timer);
+    assert!(world.pending().is_empty(), "and the question goes when it is none any more");
 }
 
 #[test]
@@ -327,7 +339,7 @@ fn a_task_that_nobody_attends_asks_whether_to_go_on() {
 fn one_driver_and_a_thousand_parked_tasks() {
     let world = World::new(&Value::Null);
     let agent = world.agent();
-    let wait = Parked { why: Why::User, note: "n".into(), wake_at: u64::MAX, card: None };
+    let wait = Parked { why: Why::User, note: "n".into(), wake_at: u64::MAX, ..Parked::default() };
     for number in 0..1000 {
         let file = TaskFile {
             id: format!("t{number}"),

@@ -92,12 +92,18 @@ pub(super) struct World {
     pub(super) answers: Mutex<Vec<Result<Value, String>>>,
     pub(super) calls: Mutex<Vec<String>>,
     pub(super) cards: Mutex<Vec<Value>>,
+    pub(super) cards_fail: AtomicBool,
     pub(super) comments: Mutex<Vec<Value>>,
+    pub(super) runs: Mutex<Vec<Value>>,
     pub(super) statuses: Mutex<HashMap<String, String>>,
     pub(super) replies: Mutex<Vec<Reply>>,
     pub(super) heard: Mutex<Vec<Vec<Message>>>,
     pub(super) systems: Mutex<Vec<String>>,
     pub(super) now: AtomicU64,
+    /// How many reads wait for each other, and the most that did.
+    pub(super) meet: AtomicU64,
+    pub(super) together: AtomicU64,
+    inside: (Mutex<u64>, std::sync::Condvar),
 }
 
 /// What the model does when it is asked.
@@ -140,12 +146,17 @@ impl World {
             answers: Mutex::default(),
             calls: Mutex::default(),
             cards: Mutex::default(),
+            cards_fail: AtomicBool::new(false),
             comments: Mutex::default(),
+            runs: Mutex::default(),
             statuses: Mutex::default(),
             replies: Mutex::default(),
             heard: Mutex::default(),
             systems: Mutex::default(),
             now: AtomicU64::new(1_767_225_600_000),
+            meet: AtomicU64::new(1),
+            together: AtomicU64::new(0),
+            inside: Default::default(),
         })
     }
 
@@ -264,6 +275,19 @@ impl World {
         Ok(serde_json::from_str(&reply.to_json().unwrap()).unwrap())
     }
 
+    /// A read returns once as many are inside as are to meet.
+    fn meet_others(&self) {
+        let meet = self.meet.load(Ordering::Relaxed);
+        let mut inside = self.inside.0.lock().unwrap();
+        *inside += 1;
+        self.together.fetch_max(*inside, Ordering::Relaxed);
+        self.inside.1.notify_all();
+        let limit = std::time::Duration::from_secs(60);
+        let met = |inside: &mut u64| *inside < meet && self.together.load(Ordering::Relaxed) < meet;
+        let (mut inside, _) = self.inside.1.wait_timeout_while(inside, limit, met).unwrap();
+        *inside -= 1;
+    }
+
     /// A person answers a card.
     pub(super) fn resolve(&self, card: &str, status: &str, result: Value) {
         let mut cards = self.cards.lock().unwrap();
@@ -302,6 +326,9 @@ impl Operations for World {
             ("workflows", _) => self.serve(&params),
             ("harness", op) => {
                 self.calls.lock().unwrap().push(op.to_owned());
+                if op == "get_message" {
+                    self.meet_others();
+                }
                 let mut answers = self.answers.lock().unwrap();
                 let answer = if answers.is_empty() { Ok(json!("done")) } else { answers.remove(0) };
                 answer.map_err(CallError)
@@ -316,6 +343,9 @@ impl Operations for World {
                     card["status"] = "superseded".into();
                 }
                 let payload: Value = serde_json::from_str(param("payload")).unwrap();
+                if self.cards_fail.load(Ordering::Relaxed) {
+                    return Err(CallError("the disk is full".into()));
+                }
                 let card = json!({
                     "id": format!("card_{}", cards.len()), "taskId": param("task_id"),
                     "idempotencyKey": key, "status": "pending", "payload": payload, "result": null,
@@ -323,11 +353,27 @@ impl Operations for World {
                 cards.push(card.clone());
                 Ok(card)
             }
-            ("feedback-management", "get_card") => {
+            ("feedback-management", "list_cards") => {
                 let cards = self.cards.lock().unwrap();
-                let card = cards.iter().find(|card| card["id"] == param("id"));
-                Ok(card.cloned().unwrap_or(json!({"ok": false, "error": "not found"})))
+                let task = |card: &&Value| card["taskId"] == param("task");
+                Ok(cards.iter().filter(task).cloned().collect())
             }
+            ("feedback-management", "resolve_card") => {
+                let mut cards = self.cards.lock().unwrap();
+                let open =
+                    |card: &&mut Value| card["id"] == param("id") && card["status"] == "pending";
+                cards.iter_mut().filter(open).for_each(|card| card["status"] = "cancelled".into());
+                Ok(json!(null))
+            }
+            ("feedback-management", "cancel_task_cards") => {
+                let mut cards = self.cards.lock().unwrap();
+                let open = |card: &&mut Value| {
+                    card["taskId"] == param("task") && card["status"] == "pending"
+                };
+                cards.iter_mut().filter(open).for_each(|card| card["status"] = "cancelled".into());
+                Ok(json!([]))
+            }
+            ("run-management", "read") => Ok(self.runs.lock().unwrap().iter().cloned().collect()),
             ("task-management", "add_comment") => {
                 let comment = json!({"taskId": param("task_id"), "body": param("body")});
                 self.comments.lock().unwrap().push(comment.clone());
@@ -343,7 +389,12 @@ impl Operations for World {
     }
 
     fn tool(&self, address: &Address) -> Option<Tool> {
-        Some(Tool { address: address.clone(), doc: "A tool.".into(), params: vec![] })
+        Some(Tool {
+            address: address.clone(),
+            doc: "A tool.".into(),
+            params: vec![],
+            is_read: &*address.op == "get_message",
+        })
     }
 
     fn tools(&self) -> Vec<Tool> {

@@ -29,6 +29,11 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// Whether the replies come from a file.
+    pub(super) fn is_scripted(&self) -> bool {
+        self.script.is_some()
+    }
+
     /// The provider that is meant.
     pub(super) fn connect(&self) -> Result<Arc<dyn Provider>, HostError> {
         if let Some(script) = &self.script {
