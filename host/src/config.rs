@@ -45,6 +45,8 @@ pub struct Settings {
     pub port: Option<u16>,
     /// `--exit-with-parent`.
     pub exit_with_parent: Option<bool>,
+    /// `--agent`, `UDF_HOST_AGENT`: run agent tasks beside serving.
+    pub agent: Option<bool>,
     /// `--log`, `UDF_HOST_LOG`: a tracing filter, for example `info` or `host=debug`.
     pub log: Option<String>,
     /// `--body-limit`, `UDF_HOST_BODY_LIMIT`: bytes of a request body.
@@ -90,6 +92,8 @@ pub struct Config {
     pub port: u16,
     /// End when the parent process does.
     pub exit_with_parent: bool,
+    /// Whether agent tasks run beside serving.
+    pub agent: bool,
     /// The tracing filter, if one was given.
     pub log: Option<String>,
     /// The most bytes of a request body.
@@ -174,6 +178,7 @@ impl Settings {
             durability,
             port: number(&get, "UDF_HOST_PORT")?,
             exit_with_parent: None,
+            agent: flag("UDF_HOST_AGENT")?,
             log: get("UDF_HOST_LOG"),
             body_limit: number(&get, "UDF_HOST_BODY_LIMIT")?,
             timeout_ms: number(&get, "UDF_HOST_TIMEOUT_MS")?,
@@ -244,6 +249,7 @@ impl Config {
             durability: first(sources, |s| s.durability).unwrap_or_default(),
             port: first(sources, |s| s.port).unwrap_or(0),
             exit_with_parent: first(sources, |s| s.exit_with_parent).unwrap_or(false),
+            agent: first(sources, |s| s.agent).unwrap_or(false),
             log: first(sources, |s| s.log.clone()),
             body_limit: first(sources, |s| s.body_limit).unwrap_or(2 << 20),
             timeout: Duration::from_millis(first(sources, |s| s.timeout_ms).unwrap_or(30_000)),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use core_store::{Store, StoreOptions};
 
+use crate::agent::Bell;
 use crate::config::{Config, Durability};
 use crate::dispatch::Dispatcher;
 use crate::error::HostError;
@@ -25,6 +26,8 @@ pub struct Host {
     pub sql: Arc<Sql>,
     /// The state, for what is not an operation: the doctor's look at locks and corrupt collections.
     pub store: Store,
+    /// Rung when an agent task of this host may have something to do.
+    pub bell: Bell,
     engine: Engine,
 }
 
@@ -50,7 +53,7 @@ impl Host {
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&catalog), lane, &config));
         let engine = Engine::spawn(&config, &catalog)?;
         let sql = Arc::new(Sql::of_config(&config));
-        Ok(Self { config, catalog, dispatcher, sql, store, engine })
+        Ok(Self { config, catalog, dispatcher, sql, store, bell: Bell::default(), engine })
     }
 
     /// Ends a build that is running. Calls that are running go on to their end.

@@ -66,6 +66,10 @@ pub(super) struct ServeOptions {
     /// The most bytes of a request body [default: 2097152] [env: UDF_HOST_BODY_LIMIT]
     #[arg(long, value_name = "BYTES", alias = "body-limit")]
     max_body: Option<usize>,
+    /// Run agent tasks as well, as `agent serve` does [env: UDF_HOST_AGENT; the model's: UDF_HOST_LLM_PROVIDER,
+    /// UDF_HOST_LLM_MODEL, UDF_HOST_LLM_BASE_URL, UDF_HOST_LLM_KEY]
+    #[arg(long)]
+    agent: bool,
 }
 
 impl ServeOptions {
@@ -77,6 +81,7 @@ impl ServeOptions {
             no_watch: later.no_watch || self.no_watch,
             max_versions: later.max_versions.or(self.max_versions),
             max_body: later.max_body.or(self.max_body),
+            agent: later.agent || self.agent,
         }
     }
 
@@ -88,6 +93,7 @@ impl ServeOptions {
             (self.no_watch, "--no-watch"),
             (self.max_versions.is_some(), "--max-versions"),
             (self.max_body.is_some(), "--max-body"),
+            (self.agent, "--agent"),
         ]
         .into_iter()
         .find_map(|(given, name)| given.then_some(name))
@@ -114,6 +120,7 @@ impl HostOptions {
             no_watch: serve.no_watch.then_some(true),
             max_versions: serve.max_versions,
             body_limit: serve.max_body,
+            agent: serve.agent.then_some(true),
             ..Settings::default()
         }
     }

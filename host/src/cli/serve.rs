@@ -1,7 +1,9 @@
 //! `udf-host dev serve`: answers over HTTP until it is told to end.
 
 use std::io::{self, Write};
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
@@ -9,6 +11,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::options::ServeOptions;
 use super::{Exit, exit};
+use crate::agent::provider::Choice;
+use crate::agent::{AgentLoop, Bell, Provider, Stop, Triggers};
 use crate::config::Config;
 use crate::dispatch::runtime_threads;
 use crate::envelope::REPLY_LIMIT;
@@ -26,6 +30,8 @@ const LAST_CALLS: Duration = Duration::from_secs(3);
 /// error. Builds what is missing behind that line: a call waits for its own operation. What is saved, added or removed
 /// in the folders while it runs is built and served without a restart. SIGTERM and SIGINT end it with
 /// exit code 0 once running requests are answered; a second one ends it at once.
+///
+/// With `--agent` it runs agent tasks too; without it `POST /api/agent/message` takes messages for whoever does.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(super) struct Serve {
@@ -55,8 +61,11 @@ pub(super) fn run(config: Config) -> Result<Exit, HostError> {
         .build()
         .map_err(|error| internal("cannot start the runtime", &error))?;
     let body_limit = config.body_limit;
+    // A model that is not set is said before anything starts.
+    let provider = if config.agent { Some(connect()?) } else { None };
     let watch = !config.no_watch;
     let host = Host::start(Config { watch, ..config })?;
+    let tasks = provider.map(|provider| Tasks::start(&host, provider)).transpose()?;
     let state = State {
         port: bound.port,
         token: token.clone(),
@@ -65,9 +74,63 @@ pub(super) fn run(config: Config) -> Result<Exit, HostError> {
         host,
     };
     let served = runtime.block_on(serve_until_told(bound, state, parent, &token));
+    if let Some(tasks) = tasks {
+        tasks.end();
+    }
     // A call that hangs cannot delay the end for longer; a file is its old or its new bytes anyway.
     runtime.shutdown_timeout(LAST_CALLS);
     served.map(|()| Exit::Done)
+}
+
+/// The model that the environment names.
+fn connect() -> Result<Arc<dyn Provider>, HostError> {
+    Ok(Arc::new(Choice::resolve(None, None, |name| std::env::var(name).ok())?.connect()))
+}
+
+/// Agent tasks that run beside serving.
+struct Tasks {
+    stop: Stop,
+    bell: Bell,
+    thread: JoinHandle<()>,
+}
+
+impl Tasks {
+    /// Tasks that may run at one time.
+    const PARALLEL: usize = 4;
+
+    fn start(host: &Host, provider: Arc<dyn Provider>) -> Result<Self, HostError> {
+        let (stop, bell) = (Stop::default(), host.bell.clone());
+        let agent = AgentLoop::of_host(host, provider).with_stop(stop.clone());
+        let triggers = Triggers::new(agent, bell.clone(), Self::PARALLEL);
+        let (catalog, stopped) = (Arc::clone(&host.catalog), stop.clone());
+        let run = move || {
+            // A task must not meet an operation that is not there yet.
+            while !catalog.wait_settled(Instant::now() + LAST_CALLS) {
+                if stopped.is_stopped() {
+                    return;
+                }
+            }
+            let ran = triggers.run(|tasks| tracing::info!(tasks, "agent tasks are served"));
+            if let Err(error) = ran {
+                tracing::error!("agent tasks are not served: {error}");
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("triggers".to_owned())
+            .spawn(run)
+            .map_err(|error| internal("cannot start a thread", &error))?;
+        Ok(Self { stop, bell, thread })
+    }
+
+    /// Lets turns that are under way come to their end for a moment. What is cut off goes on at the next start.
+    fn end(self) {
+        self.stop.stop();
+        self.bell.ring();
+        let until = Instant::now() + LAST_CALLS;
+        while !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
 
 async fn serve_until_told(

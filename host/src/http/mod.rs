@@ -7,6 +7,7 @@
 //!
 //! Every reply is JSON with the envelope, also a 404; none has a CORS header.
 
+mod agent;
 mod body;
 mod error;
 mod guard;

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
 
 use super::State;
+use super::agent;
 use super::error::Failure;
 use super::hook;
 use super::query;
@@ -62,6 +63,21 @@ static ROUTES: &[Route] = &[
         verb: Verb::Post,
         path: hook::PATH,
         run: |state, incoming| Box::pin(hook::receive(state, incoming)),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/api/agent/message",
+        run: |state, incoming| Box::pin(agent::message(state, incoming)),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/api/agent/tasks",
+        run: |state, incoming| Box::pin(agent::tasks(state, incoming)),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/api/agent/tasks/{}",
+        run: |state, incoming| Box::pin(agent::task(state, incoming)),
     },
 ];
 
@@ -141,7 +157,10 @@ fn arguments<'a>(pattern: &str, path: &'a str) -> Option<Vec<Cow<'a, str>>> {
 
 impl Incoming<'_> {
     /// The value of a query parameter; 400 when it is given twice.
-    fn parameter<'b>(&'b self, name: &'b str) -> Result<Option<Cow<'b, str>>, HostError> {
+    pub(super) fn parameter<'b>(
+        &'b self,
+        name: &'b str,
+    ) -> Result<Option<Cow<'b, str>>, HostError> {
         let mut values = query::values(self.query, name);
         let value = values.next();
         match values.next() {
@@ -244,7 +263,7 @@ async fn discovered(host: &Host) {
         tokio::time::timeout(DISCOVERY, progress.wait_for(|progress| progress.discovered)).await;
 }
 
-fn data(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
+pub(super) fn data(value: &impl Serialize) -> Result<Vec<u8>, Failure> {
     let text = serde_json::to_string(value).map_err(|error| HostError::Internal {
         message: "cannot render the answer".to_owned(),
         detail: error.to_string(),
