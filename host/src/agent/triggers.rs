@@ -5,6 +5,7 @@
 //! one state folder share the tasks, and none runs twice.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,13 +14,15 @@ use super::agent_loop::{AgentLoop, Turned};
 use super::bell::{Bell, Stop};
 use super::error::AgentError;
 use super::stamp::Stamp;
-use super::task_file::TaskFile;
+use super::task_file::{TaskFile, Why};
 use super::tasks::TasksError;
 
 /// How long a look may be behind what other processes did.
 const LOOK: Duration = Duration::from_millis(300);
 /// When a task that another process drives is looked at again.
 const BUSY: Duration = Duration::from_secs(1);
+/// When the catalog is looked at for a workflow that was not there.
+const CATALOG: Duration = Duration::from_secs(5);
 /// When a task whose state could not be written is tried again.
 const FAULT: Duration = Duration::from_secs(30);
 
@@ -181,19 +184,30 @@ fn look_at(agent: &AgentLoop, id: &str) -> Result<Looked, AgentError> {
         return Ok(Looked::Ready);
     }
     let TaskFile { parked, state_dir, .. } = file;
-    let ends = parked.as_ref().filter(|parked| parked.why.ends_by_timer());
-    Ok(Looked::Waits { due: ends.map_or(u64::MAX, |parked| parked.wake_at), state_dir })
+    let due = match parked {
+        Some(parked) if parked.why.ends_by_timer() => parked.wake_at,
+        // An operation that comes back leaves no trace in the state folder.
+        Some(parked) if parked.why == Why::NoWorkflow => agent.after(CATALOG),
+        Some(_) | None => u64::MAX,
+    };
+    Ok(Looked::Waits { due, state_dir })
 }
 
 fn work(agent: &AgentLoop, bell: &Bell, take: &Mutex<Receiver<String>>, tell: &Sender<Done>) {
     loop {
         let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(id) = next else { return };
-        let rests = match agent.run(&id) {
-            Ok(Turned::Again | Turned::Parked(_) | Turned::Ended(_)) => None,
-            Err(AgentError::Stopped) => return,
-            Err(AgentError::Tasks(TasksError::Busy(_))) => Some(BUSY),
-            Err(error) => {
+        // What a crash of ours leaves is what a crash of the host leaves.
+        let ran = catch_unwind(AssertUnwindSafe(|| agent.run(&id)));
+        let rests = match ran {
+            Ok(Ok(Turned::Again | Turned::Parked(_) | Turned::Ended(_))) => None,
+            Ok(Err(AgentError::Stopped)) => return,
+            Ok(Err(AgentError::Tasks(TasksError::Busy(_)))) => Some(BUSY),
+            Err(_) => {
+                tracing::error!(target: "udf_host::agent", task = %id, "a turn crashed; the task is tried again later");
+                Some(FAULT)
+            }
+            Ok(Err(error)) => {
                 tracing::error!(target: "udf_host::agent", task = %id, "a task cannot go on: {error}");
                 Some(FAULT)
             }

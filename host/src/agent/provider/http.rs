@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{ProviderError, Secret};
@@ -129,8 +130,7 @@ impl HttpClient {
             .headers()
             .get("retry-after")
             .and_then(|value| value.to_str().ok())
-            .and_then(|seconds| seconds.trim().parse().ok())
-            .map(Duration::from_secs);
+            .and_then(|text| waits(text, Timestamp::now()));
         let text = match response.body_mut().with_config().limit(REPLY_LIMIT).read_to_string() {
             Ok(text) => text,
             Err(error) => return Outcome::Again(format!("status {status}: {error}"), named),
@@ -148,6 +148,16 @@ impl HttpClient {
             _ => Outcome::Refused(complaint()),
         }
     }
+}
+
+/// `Retry-After`: seconds, or a date.
+fn waits(text: &str, now: Timestamp) -> Option<Duration> {
+    if let Ok(seconds) = text.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::parse(text.trim()).ok()?.timestamp();
+    // A date that is over says: now.
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -180,6 +190,20 @@ mod tests {
         let seconds: Vec<u64> = waits.lock().unwrap().iter().map(Duration::as_secs).collect();
         assert_eq!(seconds, [7, 60, 2]);
         assert_eq!(service.requests().len(), 4);
+    }
+
+    #[test]
+    fn a_wait_is_seconds_or_a_date() {
+        let now = "2026-11-30T09:00:00Z".parse().unwrap();
+        for (text, want) in [
+            (" 7 ", Some(7)),
+            ("Mon, 30 Nov 2026 09:01:30 GMT", Some(90)),
+            ("Mon, 30 Nov 2026 08:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-1", None),
+        ] {
+            assert_eq!(waits(text, now).map(|wait| wait.as_secs()), want, "{text}");
+        }
     }
 
     #[test]

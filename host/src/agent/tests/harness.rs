@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use core_store::{Durability, Store, StoreOptions};
+use core_store::{Crash, Durability, MemoryBackend, Store, StoreOptions};
 use sdk::abi::Method;
 use sdk::host::{Access, HostService, StoreSession, with_context};
 use sdk::workflow::{
@@ -103,6 +103,11 @@ pub(super) struct World {
     /// How many reads wait for each other, and the most that did.
     pub(super) meet: AtomicU64,
     pub(super) together: AtomicU64,
+    /// A disk in memory and the steps it has, for tests that kill.
+    disk: Mutex<Option<(MemoryBackend, usize)>>,
+    deaths: AtomicU64,
+    /// Answers in place of `replies`.
+    pub(super) brain: Mutex<Option<fn(&Chat<'_>) -> String>>,
     inside: (Mutex<u64>, std::sync::Condvar),
 }
 
@@ -156,6 +161,9 @@ impl World {
             now: AtomicU64::new(1_767_225_600_000),
             meet: AtomicU64::new(1),
             together: AtomicU64::new(0),
+            disk: Mutex::default(),
+            deaths: AtomicU64::new(0),
+            brain: Mutex::default(),
             inside: Default::default(),
         })
     }
@@ -168,8 +176,36 @@ impl World {
         }))
     }
 
-    fn store() -> Store {
-        Store::open(StoreOptions { durability: Durability::Os })
+    /// A store as a host that just started has it.
+    fn store(&self) -> Store {
+        let options = StoreOptions { durability: Durability::Os };
+        match &*self.disk.lock().unwrap() {
+            Some((disk, _)) => Store::with_backend(Arc::new(disk.clone()), options),
+            None => Store::open(options),
+        }
+    }
+
+    /// From here on the state lies on a disk in memory that stops after so many steps.
+    pub(super) fn stop_after(&self, steps: usize) {
+        let mut disk = self.disk.lock().unwrap();
+        let disk_was_used = disk.is_some();
+        let next =
+            disk.take().map_or_else(MemoryBackend::new, |(disk, _)| disk.crash(Crash::Process));
+        next.stop_after(steps);
+        if disk_was_used {
+            self.deaths.fetch_add(1, Ordering::Relaxed);
+        }
+        *disk = Some((next, steps));
+    }
+
+    /// Whether a disk has stopped so far.
+    pub(super) fn died(&self) -> bool {
+        self.deaths.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the disk has stopped: the host is as good as killed.
+    pub(super) fn is_dead(&self) -> bool {
+        self.disk.lock().unwrap().as_ref().is_some_and(|(disk, limit)| disk.steps() > *limit)
     }
 
     /// A loop as a host that just started has it: nothing is remembered but what is on disk.
@@ -178,7 +214,7 @@ impl World {
         AgentLoop::new(
             Arc::clone(self) as Arc<dyn Operations>,
             Arc::clone(self) as Arc<dyn Provider>,
-            Self::store(),
+            self.store(),
             self.folder.path().to_owned(),
         )
         .with_limits(Limits { unattended: 60, ..Limits::default() })
@@ -264,7 +300,7 @@ impl World {
             state_dir: text("state_dir"),
             arguments: &arguments,
         };
-        let store = Self::store();
+        let store = self.store();
         let access = Access { op: "harness".into(), folders: true, ..Access::default() };
         let session = StoreSession::new(&store, store.app(self.folder.path()), Arc::new(access));
         let now = self.now.load(Ordering::Relaxed);
@@ -322,6 +358,9 @@ impl Operations for World {
         let param = |name: &str| {
             params.iter().find(|(key, _)| key == name).map_or("", |(_, text)| text.as_str())
         };
+        if self.is_dead() {
+            return Err(CallError("the host is dead".into()));
+        }
         match (&*address.project, &*address.op) {
             ("workflows", _) => self.serve(&params),
             ("harness", op) => {
@@ -418,6 +457,12 @@ impl Provider for World {
     fn complete(&self, chat: &Chat<'_>) -> Result<String, ProviderError> {
         self.heard.lock().unwrap().push(chat.messages.to_vec());
         self.systems.lock().unwrap().push(chat.system.to_owned());
+        if self.is_dead() {
+            return Err(ProviderError::Broken { failures: 1, last: "the host is dead".into() });
+        }
+        if let Some(brain) = *self.brain.lock().unwrap() {
+            return Ok(brain(chat));
+        }
         let reply = {
             let mut replies = self.replies.lock().unwrap();
             assert!(

@@ -7,10 +7,9 @@ use crate::agent::{AgentError, AgentLoop, NewTask, Stop, Turned};
 use crate::config::Config;
 use crate::error::HostError;
 
-/// Run a task until it is done or waits for somebody: a new one, one of the task store, or one that is under way.
+/// Which task, and what it is if it is a new one.
 #[derive(Debug, Args)]
-#[command(after_help = HELP)]
-pub(super) struct Run {
+struct Which {
     /// A task of the task store, or one that was run before; without one a new task is made.
     #[arg(value_name = "TASK_ID", required_unless_present = "request")]
     id: Option<String>,
@@ -36,18 +35,20 @@ pub(super) struct Run {
     model: Model,
 }
 
+/// Run a task until it is done or waits for somebody: a new one, one of the task store, or one that is under way.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(super) struct Run {
+    #[command(flatten)]
+    which: Which,
+}
+
 /// Let a task take one turn.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(super) struct Turn {
-    /// The task.
-    #[arg(value_name = "TASK_ID")]
-    id: String,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
     #[command(flatten)]
-    model: Model,
+    which: Which,
 }
 
 /// Go on with a task, or with every task that can go on: after a message, an answered card, a timer, or a crash.
@@ -66,11 +67,33 @@ pub(super) struct Resume {
 
 impl Run {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
+        self.which.drive(config, AgentLoop::run)
+    }
+}
+
+impl Turn {
+    pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
+        self.which.drive(config, AgentLoop::turn)
+    }
+}
+
+impl Which {
+    fn drive(
+        self,
+        config: Config,
+        how: impl Fn(&AgentLoop, &str) -> Result<Turned, AgentError>,
+    ) -> Result<Exit, HostError> {
         let (_host, agent) = driver(config, &self.model, Stop::default())?;
         let json = self.json;
         let id = self.task(&agent)?;
-        agent.run(&id)?;
-        shown(&agent, &id, json)
+        how(&agent, &id)?;
+        let file = document(&agent, &id)?;
+        if json {
+            output::json(&view(&file))?;
+        } else {
+            print(&file)?;
+        }
+        Ok(exit(&file))
     }
 
     /// The id of the task that is meant; it is made if need be.
@@ -113,14 +136,6 @@ impl Run {
     }
 }
 
-impl Turn {
-    pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
-        let (_host, agent) = driver(config, &self.model, Stop::default())?;
-        agent.turn(&self.id)?;
-        shown(&agent, &self.id, self.json)
-    }
-}
-
 impl Resume {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
         let (_host, agent) = driver(config, &self.model, Stop::default())?;
@@ -148,14 +163,4 @@ impl Resume {
         }
         Ok(files.iter().map(exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
     }
-}
-
-fn shown(agent: &AgentLoop, id: &str, json: bool) -> Result<Exit, HostError> {
-    let file = document(agent, id)?;
-    if json {
-        output::json(&view(&file))?;
-    } else {
-        print(&file)?;
-    }
-    Ok(exit(&file))
 }
