@@ -1,11 +1,15 @@
 //! Black-box tests: the real binary, real plugins, real sockets. One module per promise.
 
 #[cfg(test)]
+mod agent_serve;
+#[cfg(test)]
 mod artifacts;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
 mod crash;
+#[cfg(test)]
+mod flows;
 #[cfg(test)]
 mod inbox;
 #[cfg(test)]

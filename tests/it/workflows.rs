@@ -1,102 +1,14 @@
 //! The agent loop as people run it: the real binary, the shipped workflow and cards, a model behind a socket.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::support::build::built;
+use crate::support::agent::{Bench, act, ends, kinds};
+use crate::support::fixture::write;
 use crate::support::model::{Answer, Asked, ModelService};
-use crate::support::parse;
-
-/// One state folder and the commands on it.
-struct Bench {
-    folder: TempDir,
-    env: Vec<(&'static str, String)>,
-}
-
-impl Bench {
-    fn new(model: Option<&ModelService>) -> Bench {
-        let env = model.map(|model| model.env().to_vec()).unwrap_or_default();
-        Bench { folder: tempfile::tempdir().unwrap(), env }
-    }
-
-    fn command(&self, words: &[&str]) -> Command {
-        let built = built();
-        let mut command = Command::new(&built.host);
-        // Built already: no command of these waits for another cargo.
-        command.arg("--no-build").arg("--udfs").arg(&built.udfs);
-        command.arg("--app-dir").arg(self.folder.path());
-        command.args(words).env("XDG_CACHE_HOME", &built.cache).envs(self.env.clone());
-        command.current_dir(self.folder.path()).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command
-    }
-
-    #[track_caller]
-    fn run(&self, words: &[&str]) -> Output {
-        let output = self.command(words).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!said.contains("sk-never-shown"), "a key in the log: {said}");
-        output
-    }
-
-    /// A command that must work, and the JSON it prints.
-    #[track_caller]
-    fn json(&self, words: &[&str]) -> Value {
-        let output = self.run(words);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {said}");
-        parse(&String::from_utf8_lossy(&output.stdout))
-    }
-
-    #[track_caller]
-    fn report(&self) -> Value {
-        let request = "A report on tea";
-        self.json(&["agent", "run", "--workflow", "report_writing", "--request", request, "--json"])
-    }
-
-    fn tasks(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder.path().join("agent/tasks")).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-
-    fn state_dir(&self, task: &str) -> PathBuf {
-        self.folder.path().join("workflows/report_writing").join(task)
-    }
-
-    fn state(&self, task: &str) -> Value {
-        parse(&std::fs::read_to_string(self.state_dir(task).join("logs/work_state.json")).unwrap())
-    }
-
-    /// Events of the journal, steps left out.
-    fn journal(&self, task: &str) -> Vec<Value> {
-        let text =
-            std::fs::read_to_string(self.state_dir(task).join("logs/workflow_journal.jsonl"));
-        let lines = text.unwrap().lines().map(parse).collect::<Vec<_>>();
-        lines.into_iter().filter(|line| line["event"] != "step").collect()
-    }
-
-    fn stored(&self, collection: &str) -> Vec<Value> {
-        let path = self.folder.path().join(format!("state/{collection}.json"));
-        std::fs::read_to_string(path)
-            .map_or(Vec::new(), |text| parse(&text).as_array().unwrap().clone())
-    }
-}
-
-fn act(name: &str, parameters: Value) -> Answer {
-    Answer::Says(
-        json!({"reasoning": "r", "actions": [{"action_name": name, "parameters": parameters}]}),
-    )
-}
-
-fn ends(result: &str) -> Answer {
-    act("sub_task_end", json!({"status": "completed", "result": result}))
-}
 
 /// Who asks.
 fn is_worker(asked: &Asked) -> bool {
@@ -134,10 +46,6 @@ fn one_fault() -> impl FnMut(&Asked) -> Answer {
         verdicts += 1;
         ends(if verdicts == 1 { "VERDICT: FAIL — no source" } else { "VERDICT: PASS" })
     }
-}
-
-fn kinds(journal: &[Value]) -> Vec<&str> {
-    journal.iter().map(|line| line["event"].as_str().unwrap()).collect()
 }
 
 const WHOLE: [&str; 5] =
@@ -351,7 +259,7 @@ fn a_dry_run_needs_no_model() {
         end("VERDICT: PASS"),
         json!({"actions": [{"action_name": "task_end", "parameters": {"status": "complete"}}]}),
     ];
-    write(&script, &lines.map(|line| line.to_string()).join("\n"));
+    write(&script, lines.map(|line| line.to_string()).join("\n").as_bytes());
     let script = script.to_str().unwrap();
     let words = [
         "agent",
@@ -398,8 +306,4 @@ fn a_dry_run_needs_no_model() {
         assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(want), "{said}");
     }
-}
-
-fn write(path: &Path, text: &str) {
-    crate::support::fixture::write(path, text.as_bytes());
 }

@@ -1,10 +1,12 @@
 //! What the black-box tests share.
 //!
+//! - [`agent`] runs agent tasks on a state folder, [`model`] answers them.
 //! - [`build`] makes the host binary and every shipped plugin once per test run.
 //! - [`host_process`] starts and stops a real host and speaks HTTP to it.
 //! - [`fixture`] lays out a folder from case data and reads it back.
 //! - [`pattern`] matches expected values that hold placeholders.
 
+pub(crate) mod agent;
 pub(crate) mod build;
 pub(crate) mod duckdb;
 pub(crate) mod fixture;

@@ -14,6 +14,8 @@ pub(crate) enum Answer {
     Says(Value),
     /// The service is down.
     Down,
+    /// The service refuses: no patience helps.
+    Refused,
     /// Nothing comes: whoever asked is gone.
     Gone,
 }
@@ -65,6 +67,7 @@ impl ModelService {
                         ("200 OK", "", body.to_string())
                     }
                     Answer::Down => ("503 Busy", "retry-after: 0\r\n", "down".to_owned()),
+                    Answer::Refused => ("401 No", "", "no key".to_owned()),
                     Answer::Gone => continue,
                 };
                 let length = body.len();
