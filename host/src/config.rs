@@ -10,9 +10,12 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::error::HostError;
-use crate::plugins::MOST_VERSIONS;
 use crate::plugins::build::Target;
+use crate::plugins::{LaneChoice, MOST_VERSIONS};
 use crate::sql::{EngineName, Limits};
+
+/// MiB of memory that a worker needs to do anything at all.
+pub(crate) const LEAST_MEMORY: u64 = 64;
 
 /// How safe an acknowledged write is; `core-store` documents both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -59,6 +62,12 @@ pub struct Settings {
     pub no_watch: Option<bool>,
     /// `--max-versions`, `UDF_HOST_MAX_VERSIONS`: builds of one operation that the host may open in its own process.
     pub max_versions: Option<NonZeroUsize>,
+    /// `--lane inline|worker`, `UDF_HOST_LANE`: the lane of every operation, whatever its `project.toml` says.
+    pub lane: Option<LaneChoice>,
+    /// `--workers`, `UDF_HOST_WORKERS`: most worker processes of one project.
+    pub workers: Option<NonZeroUsize>,
+    /// `--worker-memory`, `UDF_HOST_WORKER_MEMORY`: MiB that a worker process may have.
+    pub worker_memory: Option<u64>,
     /// `UDF_HOST_CACHE`: where checked copies of artifacts are kept.
     pub cache_dir: Option<PathBuf>,
     /// `--sql-engine sqlite|duckdb`, `UDF_HOST_SQL_ENGINE`.
@@ -108,6 +117,12 @@ pub struct Config {
     pub no_watch: bool,
     /// How many builds of one operation the host opens in its own process; the next ones run in a worker.
     pub max_versions: usize,
+    /// The lane of every operation, if one is forced.
+    pub lane: Option<LaneChoice>,
+    /// Most worker processes of one project.
+    pub workers: usize,
+    /// Bytes of memory that a worker process may have.
+    pub worker_memory: u64,
     /// Where checked copies of artifacts are kept; made with mode 0700.
     pub cache_dir: PathBuf,
     /// What runs statements.
@@ -185,6 +200,20 @@ impl Settings {
             in_flight: number(&get, "UDF_HOST_IN_FLIGHT")?,
             no_watch: flag("UDF_HOST_NO_WATCH")?,
             max_versions: number(&get, "UDF_HOST_MAX_VERSIONS")?,
+            lane: match get("UDF_HOST_LANE").as_deref() {
+                None => None,
+                Some("inline") => Some(LaneChoice::Inline),
+                Some("worker") => Some(LaneChoice::Worker),
+                Some(other) => return Err(bad("UDF_HOST_LANE", other, "`inline` or `worker`")),
+            },
+            workers: number(&get, "UDF_HOST_WORKERS")?,
+            worker_memory: match number::<u64>(&get, "UDF_HOST_WORKER_MEMORY")? {
+                Some(few) if few < LEAST_MEMORY => {
+                    let least = format!("a number of MiB from {LEAST_MEMORY} on");
+                    return Err(bad("UDF_HOST_WORKER_MEMORY", &few.to_string(), &least));
+                }
+                given => given,
+            },
             cache_dir: get("UDF_HOST_CACHE").map(PathBuf::from),
             sql_engine: get("UDF_HOST_SQL_ENGINE")
                 .map(|name| {
@@ -258,6 +287,9 @@ impl Config {
             no_watch: first(sources, |s| s.no_watch).unwrap_or(false),
             max_versions: first(sources, |s| s.max_versions)
                 .map_or(MOST_VERSIONS, NonZeroUsize::get),
+            lane: first(sources, |s| s.lane),
+            workers: first(sources, |s| s.workers).map_or(4, NonZeroUsize::get),
+            worker_memory: first(sources, |s| s.worker_memory).unwrap_or(1024) << 20,
             cache_dir,
             sql_engine: first(sources, |s| s.sql_engine).unwrap_or_default(),
             sql_timeout: first(sources, |s| s.sql_timeout)

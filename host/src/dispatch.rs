@@ -21,7 +21,7 @@ pub(crate) use pace::Pace;
 use crate::config::Config;
 use crate::error::HostError;
 use crate::lane::{Job, Lane};
-use crate::plugins::{Address, Catalog, Entry, Loaded};
+use crate::plugins::{Address, Catalog, Entry, LaneChoice, Loaded};
 use crate::reply::Reply;
 
 /// Operations may call operations, this deep.
@@ -104,7 +104,8 @@ impl Dispatcher {
         let (entry, loaded) = found.inspect_err(|error| log_failure(&call, began, error))?;
         let permit = self.permit().inspect_err(|error| log_failure(&call, began, error))?;
         let deadline = self.deadline(&entry, &call, began);
-        if loaded.may_run_in_place(&entry.address)
+        if entry.lane_for(&loaded.hash) == LaneChoice::Inline
+            && loaded.may_run_in_place(&entry.address)
             && entry.pace.is_fast()
             && let Some(_slot) = self.in_place_slot()
         {
@@ -329,6 +330,7 @@ fn log_failure(call: &Call, began: Instant, error: &HostError) {
     let outcome = error.kind();
     match error {
         HostError::Panicked { .. }
+        | HostError::Crashed { .. }
         | HostError::Undeclared { .. }
         | HostError::Internal { .. }
         | HostError::Io { .. }

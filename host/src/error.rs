@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::lane::Cause;
 use crate::plugins::Address;
 use crate::sql::SqlError;
 
@@ -71,6 +72,18 @@ pub enum HostError {
         op: Address,
         /// The panic's payload, if it was text.
         message: String,
+    },
+    /// The process that ran the operation ended during the call; the next one gets another process (500).
+    #[error("`{op}` crashed: {cause}{}", shared(*others))]
+    Crashed {
+        /// The operation that was running.
+        op: Address,
+        /// What ended its worker.
+        cause: Cause,
+        /// Calls that ran in the same worker, any of which may be at fault.
+        others: usize,
+        /// For the log: the end of what the worker printed.
+        detail: String,
     },
     /// The operation reached for something that its `#[udf(..)]` does not declare (500: a fault of the plugin).
     #[error("`{op}` was refused access: {message}")]
@@ -183,6 +196,7 @@ impl HostError {
             Self::BadParameter { .. } => "bad_parameter",
             Self::Raised { .. } => "raised",
             Self::Panicked { .. } => "panicked",
+            Self::Crashed { .. } => "crashed",
             Self::Undeclared { .. } => "undeclared",
             Self::Refused { .. } => "refused",
             Self::StillBuilding { .. } => "building",
@@ -202,7 +216,9 @@ impl HostError {
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Self::Internal { detail, .. } if !detail.is_empty() => Some(detail),
+            Self::Internal { detail, .. } | Self::Crashed { detail, .. } if !detail.is_empty() => {
+                Some(detail)
+            }
             _ => None,
         }
     }
@@ -214,6 +230,14 @@ impl HostError {
         error: &std::io::Error,
     ) -> Self {
         Self::Io { action, path: path.into(), reason: error.to_string() }
+    }
+}
+
+fn shared(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        1 => "; another call ran in the same worker".to_owned(),
+        many => format!("; {many} other calls ran in the same worker"),
     }
 }
 

@@ -8,9 +8,10 @@ use crate::agent::Bell;
 use crate::config::{Config, Durability};
 use crate::dispatch::Dispatcher;
 use crate::error::HostError;
-use crate::lane::Inline;
+use crate::lane::{Inline, Lanes, WorkerOptions, Workers};
 use crate::plugins::Catalog;
 use crate::plugins::engine::Engine;
+use crate::program;
 use crate::sql::Sql;
 
 /// Everything that runs. Cheap to clone; all clones are the one host.
@@ -49,7 +50,21 @@ impl Host {
         let store = crate::fault::store(options);
         #[cfg(not(debug_assertions))]
         let store = Store::open(options);
-        let lane = Box::new(Inline::new(store.clone(), config.in_flight));
+        let workers = program::own().map(|program| {
+            Workers::new(WorkerOptions {
+                program,
+                cap: config.workers,
+                memory: config.worker_memory,
+                synced: config.durability == Durability::Full,
+                in_flight: config.in_flight,
+            })
+        });
+        let workers = workers.transpose().map_err(|error| HostError::Internal {
+            message: "the thread that looks after workers could not be started".to_owned(),
+            detail: error.to_string(),
+        })?;
+        let inline = Inline::new(store.clone(), config.in_flight);
+        let lane = Box::new(Lanes::new(inline, workers));
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&catalog), lane, &config));
         let engine = Engine::spawn(&config, &catalog)?;
         let sql = Arc::new(Sql::of_config(&config));

@@ -1,12 +1,14 @@
-//! [`Service`]: what a plugin may ask of the host during one call. State, time and chance are the session's; log
-//! lines, calls of other operations, deadlines, requests over the network and settings are answered here.
+//! [`Service`]: what a plugin may ask of the host during one call. State, time and chance are the session's, and answered
+//! in whichever process the plugin runs; the rest (log lines, calls of other operations, requests over the network,
+//! settings) goes to the [`Outside`] of the call, which in a worker is at the other end of a socket.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use core_store::Store;
+use core_store::{AppStore, Store};
 use sdk::abi::Method;
-use sdk::host::{HostService, StoreSession};
+use sdk::host::{Access, HostService, StoreSession};
 use sdk::wire::{CallRequest, HttpAsk, TraceRequest, Wire};
 use sdk::{ErrorKind, UdfError};
 
@@ -16,9 +18,27 @@ use crate::lane::Job;
 use crate::net;
 use crate::plugins::{Address, settings};
 
+/// What concerns more than the call itself: the log, other operations, whoever waits for the answer.
+pub(crate) trait Outside: Sync {
+    /// One line of the operation's for the log; `level` as in [`TraceRequest`].
+    fn trace(&self, level: u8, message: &str);
+    /// Runs another operation; a reply frame.
+    fn call_other(&self, op: &str, params: &[(&str, &str)]) -> Result<Vec<u8>, UdfError>;
+    /// Sends one request over HTTP; the frame of the answer.
+    fn http(&self, ask: &HttpAsk<'_>) -> Result<Vec<u8>, UdfError>;
+    /// A setting of the project, if it has one of this name.
+    fn setting(&self, name: &str) -> Result<Option<String>, UdfError>;
+    /// Whether nobody wants the answer any more.
+    fn is_cancelled(&self) -> bool;
+    /// When the answer is due.
+    fn deadline(&self) -> Instant;
+    /// Given for a call that must change nothing.
+    fn reading(&self) -> Option<&Reading>;
+}
+
 /// Answers the requests of one call.
 pub(crate) struct Service<'a> {
-    job: &'a Job<'a>,
+    outside: &'a dyn Outside,
     session: StoreSession,
     /// Whether something was changed for good. From then on the call is let go to its end, cancelled or not: half of
     /// what an operation does would be worse than all of it.
@@ -26,10 +46,14 @@ pub(crate) struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    pub(crate) fn new(job: &'a Job<'a>, store: &Store) -> Self {
-        let app = store.app(&job.dispatcher.app_dir(job.call.app_dir.as_deref()));
-        let session = StoreSession::new(store, app, std::sync::Arc::clone(&job.loaded.access));
-        Self { job, session, changed: AtomicBool::new(false) }
+    pub(crate) fn new(
+        outside: &'a dyn Outside,
+        store: &Store,
+        app: AppStore,
+        access: Arc<Access>,
+    ) -> Self {
+        let session = StoreSession::new(store, app, access);
+        Self { outside, session, changed: AtomicBool::new(false) }
     }
 
     /// Refuses a request when nobody waits for the call any more and nothing has been changed yet. So a caller that
@@ -42,7 +66,7 @@ impl<'a> Service<'a> {
         if harmless || !self.cancelled() || self.changed.load(Ordering::Relaxed) {
             return Ok(());
         }
-        Err(if self.job.call.cancel.is_cancelled() && Instant::now() < self.job.deadline {
+        Err(if self.outside.is_cancelled() && Instant::now() < self.outside.deadline() {
             UdfError::new(ErrorKind::Cancelled, "the call was cancelled")
         } else {
             UdfError::new(ErrorKind::Timeout, "the call's time is up")
@@ -51,15 +75,7 @@ impl<'a> Service<'a> {
 
     fn trace(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         let TraceRequest { level, message } = TraceRequest::decode(request)?;
-        let (op, request) = (&self.job.entry.address, &*self.job.call.request_id);
-        let message = one_line(message);
-        match level {
-            1 => tracing::error!(target: "udf_host::plugin", %op, request, "{message}"),
-            2 => tracing::warn!(target: "udf_host::plugin", %op, request, "{message}"),
-            3 => tracing::info!(target: "udf_host::plugin", %op, request, "{message}"),
-            4 => tracing::debug!(target: "udf_host::plugin", %op, request, "{message}"),
-            _ => tracing::trace!(target: "udf_host::plugin", %op, request, "{message}"),
-        }
+        self.outside.trace(level, message);
         Ok(().encode())
     }
 
@@ -70,13 +86,11 @@ impl<'a> Service<'a> {
         if !matches!(ask.method, "GET" | "HEAD") {
             self.changed.store(true, Ordering::Relaxed);
         }
-        net::send(&ask, self.job.deadline)
+        self.outside.http(&ask)
     }
 
     fn setting(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
-        let name = <&str>::decode(request)?;
-        let value = self.job.entry.folder.parent().map(|project| settings::read(project, name));
-        Ok(value.transpose().map_err(UdfError::raised)?.flatten().as_deref().encode())
+        Ok(self.outside.setting(<&str>::decode(request)?)?.as_deref().encode())
     }
 
     fn call_other(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
@@ -90,50 +104,23 @@ impl<'a> Service<'a> {
                 ),
             ));
         }
-        let own = &self.job.entry.address;
-        let address = match op.split('.').collect::<Vec<_>>()[..] {
-            [project, name] => Address::new(&own.workspace, project, name),
-            [workspace, project, name] => Address::new(workspace, project, name),
-            _ => {
-                let form = "is neither `project.operation` nor `workspace.project.operation`";
-                return Err(UdfError::new(ErrorKind::NotFound, format!("`{op}` {form}")));
-            }
-        };
-        let mut app_dir = self.job.call.app_dir.clone();
-        let mut texts = Vec::with_capacity(params.len());
-        for (name, text) in params {
-            if name == "app_dir" {
-                app_dir = Some(text.to_owned());
-            } else {
-                texts.push((name.to_owned(), text.to_owned()));
-            }
-        }
-        let call = Call {
-            address,
-            params: texts,
-            app_dir,
-            request_id: self.job.call.request_id.clone(),
-            deadline: Some(self.job.deadline),
-            cancel: self.job.call.cancel.clone(),
-            reading: self.job.call.reading.clone(),
-        };
-        let outcome = self.job.dispatcher.call_nested(self.job, call);
+        let outcome = self.outside.call_other(op, &params);
         // What it did, if it writes, is done whatever becomes of this call.
         self.changed.store(true, Ordering::Relaxed);
-        outcome.map_err(to_udf_error)?.encode()
+        outcome
     }
 }
 
 impl HostService for Service<'_> {
     fn call(&self, method: Method, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         self.check_cancelled(method)?;
-        if let Some(reading) = &self.job.call.reading {
+        if let Some(reading) = self.outside.reading() {
             check_reading(reading, method)?;
         }
         match method {
             Method::TRACE => return self.trace(request),
             Method::CALL => return self.call_other(request),
-            Method::DEADLINE => return Ok(Some(left_ms(self.job.deadline)).encode()),
+            Method::DEADLINE => return Ok(Some(left_ms(self.outside.deadline())).encode()),
             Method::HTTP => return self.http(request),
             Method::SETTING => return self.setting(request),
             _ => {}
@@ -147,7 +134,78 @@ impl HostService for Service<'_> {
     }
 
     fn cancelled(&self) -> bool {
-        self.job.call.cancel.is_cancelled() || Instant::now() >= self.job.deadline
+        self.outside.is_cancelled() || Instant::now() >= self.outside.deadline()
+    }
+}
+
+/// The outside of a call as the host itself serves it.
+pub(crate) struct Within<'a>(pub(crate) &'a Job<'a>);
+
+impl Outside for Within<'_> {
+    fn trace(&self, level: u8, message: &str) {
+        let (op, request) = (&self.0.entry.address, &*self.0.call.request_id);
+        let message = one_line(message);
+        match level {
+            1 => tracing::error!(target: "udf_host::plugin", %op, request, "{message}"),
+            2 => tracing::warn!(target: "udf_host::plugin", %op, request, "{message}"),
+            3 => tracing::info!(target: "udf_host::plugin", %op, request, "{message}"),
+            4 => tracing::debug!(target: "udf_host::plugin", %op, request, "{message}"),
+            _ => tracing::trace!(target: "udf_host::plugin", %op, request, "{message}"),
+        }
+    }
+
+    fn call_other(&self, op: &str, params: &[(&str, &str)]) -> Result<Vec<u8>, UdfError> {
+        let Self(job) = self;
+        let own = &job.entry.address;
+        let address = match op.split('.').collect::<Vec<_>>()[..] {
+            [project, name] => Address::new(&own.workspace, project, name),
+            [workspace, project, name] => Address::new(workspace, project, name),
+            _ => {
+                let form = "is neither `project.operation` nor `workspace.project.operation`";
+                return Err(UdfError::new(ErrorKind::NotFound, format!("`{op}` {form}")));
+            }
+        };
+        let mut app_dir = job.call.app_dir.clone();
+        let mut texts = Vec::with_capacity(params.len());
+        for &(name, text) in params {
+            if name == "app_dir" {
+                app_dir = Some(text.to_owned());
+            } else {
+                texts.push((name.to_owned(), text.to_owned()));
+            }
+        }
+        let call = Call {
+            address,
+            params: texts,
+            app_dir,
+            request_id: job.call.request_id.clone(),
+            deadline: Some(job.deadline),
+            cancel: job.call.cancel.clone(),
+            reading: job.call.reading.clone(),
+        };
+        job.dispatcher.call_nested(job, call).map_err(to_udf_error)?.encode()
+    }
+
+    fn http(&self, ask: &HttpAsk<'_>) -> Result<Vec<u8>, UdfError> {
+        net::send(ask, self.0.deadline)
+    }
+
+    fn setting(&self, name: &str) -> Result<Option<String>, UdfError> {
+        let project = self.0.entry.folder.parent();
+        let value = project.map(|project| settings::read(project, name));
+        Ok(value.transpose().map_err(UdfError::raised)?.flatten())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.call.cancel.is_cancelled()
+    }
+
+    fn deadline(&self) -> Instant {
+        self.0.deadline
+    }
+
+    fn reading(&self) -> Option<&Reading> {
+        self.0.call.reading.as_deref()
     }
 }
 
@@ -162,6 +220,8 @@ fn changes_something(method: Method) -> bool {
             | Method::FOLDER_CREATE
             | Method::FOLDER_REMOVE
             | Method::FOLDER_CREATE_DIR
+            | Method::FOLDER_APPEND
+            | Method::FOLDER_RENAME
     )
 }
 
@@ -211,7 +271,7 @@ fn to_udf_error(error: HostError) -> UdfError {
         | HostError::UnknownOp { .. } => ErrorKind::NotFound,
         HostError::BadRequest { .. } | HostError::BadParameter { .. } => ErrorKind::BadParameter,
         HostError::Raised { .. } => ErrorKind::Raised,
-        HostError::Panicked { .. } => ErrorKind::Panicked,
+        HostError::Panicked { .. } | HostError::Crashed { .. } => ErrorKind::Panicked,
         HostError::Overloaded { .. } => ErrorKind::Overloaded,
         HostError::StillBuilding { .. } | HostError::Timeout { .. } => ErrorKind::Timeout,
         HostError::Cancelled { .. } => ErrorKind::Cancelled,

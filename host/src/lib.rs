@@ -30,11 +30,13 @@ mod reply;
 pub mod spec;
 pub mod sql;
 pub mod stats;
+mod worker;
 
 pub use cli::{Exit, run, run_as_program};
 pub use config::Config;
 pub use dispatch::{Call, CancelFlag, Dispatcher};
 pub use error::HostError;
 pub use host::Host;
+pub use lane::Cause;
 pub use plugins::{Address, Catalog};
 pub use reply::Reply;

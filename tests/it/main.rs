@@ -13,6 +13,8 @@ mod flows;
 #[cfg(test)]
 mod inbox;
 #[cfg(test)]
+mod lanes;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod living_ui;

@@ -58,6 +58,7 @@ impl Exit {
             | HostError::UnknownOp { .. } => Self::Unknown,
             HostError::Raised { .. }
             | HostError::Panicked { .. }
+            | HostError::Crashed { .. }
             | HostError::Undeclared { .. }
             | HostError::Refused { .. }
             | HostError::StillBuilding { .. }

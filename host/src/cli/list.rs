@@ -37,8 +37,11 @@ impl List {
                 .as_ref()
                 .and_then(|descriptor| descriptor["doc"].as_str())
                 .unwrap_or_default();
-            let words =
-                udf.reason.as_deref().unwrap_or_else(|| doc.lines().next().unwrap_or_default());
+            let words = udf
+                .reason
+                .as_deref()
+                .or(udf.lane_note.as_deref())
+                .unwrap_or_else(|| doc.lines().next().unwrap_or_default());
             let address = format!("{}.{}.{}", udf.workspace, udf.project, udf.op);
             rows.push(vec![address, udf.state.to_owned(), words.to_owned()]);
         }

@@ -33,7 +33,7 @@ pub use self::exit::Exit;
 use self::options::{HostOptions, ServeOptions};
 use crate::config::Config;
 use crate::error::HostError;
-use crate::{logging, program};
+use crate::{logging, program, worker};
 
 /// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
 #[derive(Debug, Parser)]
@@ -66,6 +66,16 @@ enum Command {
     Doctor(doctor::Doctor),
     RunFeedback(run_feedback::RunFeedback),
     Agent(agent::Agent),
+    Worker(Worker),
+}
+
+/// Runs operations for the host that started it.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+struct Worker {
+    /// Whose operations; for listings of processes.
+    #[arg(value_name = "PROJECT", default_value = "")]
+    project: String,
 }
 
 /// Serve operations over HTTP.
@@ -106,6 +116,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::Dev(Dev { command: DevCommand::Serve(serve) }) => Command::Serve(serve),
         other => other,
     };
+    if let Command::Worker(Worker { project: _shown }) = command {
+        match worker::run()? {}
+    }
     if let Command::Serve(serve) = command {
         let options = cli.serve.or(serve.options);
         return serve::run(Config::from_process(cli.host.settings(options))?);
@@ -118,7 +131,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
     let config = Config::from_process(cli.host.settings(ServeOptions::default()))?;
     logging::start_command(config.log.as_deref())?;
     match command {
-        Command::Dev(_) | Command::Serve(_) => unreachable!("both have been served above"),
+        Command::Dev(_) | Command::Serve(_) | Command::Worker(_) => {
+            unreachable!("they have been served above")
+        }
         Command::List(list) => list.run(config),
         Command::Describe(describe) => describe.run(config),
         Command::Exec(exec) => exec.run(config),

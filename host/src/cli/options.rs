@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Durability, Settings, sql_seconds};
+use crate::config::{Durability, LEAST_MEMORY, Settings, sql_seconds};
+use crate::plugins::LaneChoice;
 use crate::sql::EngineName;
 
 /// Options of every command.
@@ -36,6 +37,15 @@ pub(super) struct HostOptions {
     /// Calls that may run at one time [default: 256] [env: UDF_HOST_IN_FLIGHT]
     #[arg(long, global = true, value_name = "N")]
     in_flight: Option<NonZeroUsize>,
+    /// Where operations run, whatever their project.toml says: `inline` or `worker` [env: UDF_HOST_LANE]
+    #[arg(long, global = true, value_name = "LANE", hide_possible_values = true)]
+    lane: Option<LaneChoice>,
+    /// Most worker processes of one project [default: 4] [env: UDF_HOST_WORKERS]
+    #[arg(long, global = true, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// Memory that a worker process may have, in MiB [default: 1024] [env: UDF_HOST_WORKER_MEMORY]
+    #[arg(long, global = true, value_name = "MIB", value_parser = clap::value_parser!(u64).range(LEAST_MEMORY..1 << 24))]
+    worker_memory: Option<u64>,
     /// What runs SQL: `sqlite` or `duckdb` [default: sqlite] [env: UDF_HOST_SQL_ENGINE]
     #[arg(long, global = true, value_name = "ENGINE")]
     sql_engine: Option<EngineName>,
@@ -112,6 +122,9 @@ impl HostOptions {
             durability: self.durability,
             timeout_ms: self.timeout_ms,
             in_flight: self.in_flight,
+            lane: self.lane,
+            workers: self.workers,
+            worker_memory: self.worker_memory,
             log: self.log,
             sql_engine: self.sql_engine,
             sql_timeout: self.sql_timeout,

@@ -104,6 +104,7 @@ pub(crate) fn status(error: &HostError) -> StatusCode {
         | HostError::UnknownOp { .. } => StatusCode::NOT_FOUND,
         HostError::Raised { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         HostError::Panicked { .. }
+        | HostError::Crashed { .. }
         | HostError::Undeclared { .. }
         | HostError::Refused { .. }
         | HostError::Internal { .. }

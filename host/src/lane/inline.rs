@@ -1,12 +1,14 @@
 //! [`Inline`]: the call runs in the host's own process, on the thread that brings it.
 
+use std::sync::Arc;
+
 use core_store::Store;
 use sdk::Params;
 use sdk::host::invoke;
 
 use super::{Job, Lane};
 use crate::error::HostError;
-use crate::host_api::{Service, to_host_error};
+use crate::host_api::{Service, Within, to_host_error};
 
 /// Runs calls in the host's own process.
 #[derive(Debug)]
@@ -24,7 +26,9 @@ impl Inline {
 
 impl Lane for Inline {
     fn run(&self, job: &Job<'_>) -> Result<sdk::Reply, HostError> {
-        let service = Service::new(job, &self.store);
+        let app = self.store.app(&job.dispatcher.app_dir(job.call.app_dir.as_deref()));
+        let outside = Within(job);
+        let service = Service::new(&outside, &self.store, app, Arc::clone(&job.loaded.access));
         let params: Params =
             job.call.params.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let plugin = job.loaded.plugin().map_err(|refusal| HostError::Refused {

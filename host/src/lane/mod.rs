@@ -1,7 +1,22 @@
 //! Where a call runs. A [`Lane`] takes a [`Job`] and gives the reply; everything before and after it, waiting,
 //! timing, limits and records, is dispatch and equal for all lanes.
+//!
+//! - [`Inline`]: in the host's own process. A panic costs the call; an abort costs the host.
+//! - [`Workers`]: in a child process, of which a `Pool` holds a project's. One `Supervisor` starts and buries them; a
+//!   `Link` is the socket to one, on which `frames` go; `Cause` is what ended one, `CrashRecord` who has to answer for it.
+//! - [`Lanes`] chooses.
 
+mod cause;
+pub(crate) mod frames;
 mod inline;
+mod link;
+mod output;
+mod pool;
+mod process;
+mod processes;
+mod record;
+mod supervisor;
+mod workers;
 
 use std::fmt;
 use std::time::Instant;
@@ -9,13 +24,17 @@ use std::time::Instant;
 use crate::dispatch::{Call, Dispatcher};
 use crate::error::HostError;
 use crate::plugins::{Entry, LaneChoice, Loaded};
+use crate::program;
 
+pub use cause::Cause;
 pub(crate) use inline::Inline;
+pub(crate) use record::CrashRecord;
+pub(crate) use workers::{WorkerOptions, Workers};
 
-/// The lane that runs the calls of an operation that is meant for `wanted`. This build has the inline lane alone, so
-/// everything runs there.
-pub(crate) fn runs_in(_wanted: LaneChoice) -> LaneChoice {
-    LaneChoice::Inline
+/// The lane that runs the calls of an operation that is meant for `wanted`. A process that is not the host itself (a
+/// test or a bench that uses it as a library) has no program to start workers with, and runs everything inline.
+pub(crate) fn runs_in(wanted: LaneChoice) -> LaneChoice {
+    if program::own().is_some() { wanted } else { LaneChoice::Inline }
 }
 
 /// One call that is ready to run.
@@ -40,4 +59,27 @@ pub(crate) struct Job<'a> {
 pub(crate) trait Lane: Send + Sync + fmt::Debug {
     /// Runs the job to its end on this thread.
     fn run(&self, job: &Job<'_>) -> Result<sdk::Reply, HostError>;
+}
+
+/// All lanes; each call runs in the one of its operation.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    inline: Inline,
+    workers: Option<Workers>,
+}
+
+impl Lanes {
+    /// `workers` is absent where there is no program to start them with.
+    pub(crate) fn new(inline: Inline, workers: Option<Workers>) -> Self {
+        Self { inline, workers }
+    }
+}
+
+impl Lane for Lanes {
+    fn run(&self, job: &Job<'_>) -> Result<sdk::Reply, HostError> {
+        match (job.entry.lane_for(&job.loaded.hash), &self.workers) {
+            (LaneChoice::Worker, Some(workers)) => workers.run(job),
+            (LaneChoice::Inline, _) | (LaneChoice::Worker, None) => self.inline.run(job),
+        }
+    }
 }

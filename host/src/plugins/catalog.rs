@@ -142,7 +142,7 @@ pub struct EntryView {
     pub descriptor: Option<serde_json::Value>,
     /// Where its calls run.
     pub lane: &'static str,
-    /// Set when `project.toml` asks for a lane that this host does not run.
+    /// Set while the operation is in quarantine: why, and what that means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane_note: Option<String>,
     /// What a call may take, if `project.toml` says so.
@@ -388,9 +388,9 @@ impl Entry {
             detail: refusal.and_then(|refusal| refusal.detail.clone()),
             descriptor: loaded.map(|loaded| loaded.descriptor_json.clone()),
             lane: self.lane().name(),
-            lane_note: (self.settings.lane.is_some_and(|lane| lane != self.lane())).then(|| {
-                "project.toml asks for lane `worker`; this host has no worker lane, so calls run inline".to_owned()
-            }),
+            lane_note: loaded
+                .and_then(|loaded| loaded.crashes.quarantine())
+                .map(|it| it.to_string()),
             timeout_ms: self.settings.timeout.and_then(|time| u64::try_from(time.as_millis()).ok()),
             cache_max_age: self.settings.cache_max_age.map(|time| time.as_secs()),
             folder: self.folder.clone(),

@@ -14,6 +14,7 @@ use super::manifest::SHIPPED_WORKSPACE;
 use super::refusal::Refusal;
 use super::versions::Versions;
 use super::{Address, LaneChoice};
+use crate::lane::CrashRecord;
 
 /// One version of an operation. It has been probed; the library itself is opened in this process by the inline lane
 /// alone, at its first call, and then stays open for the rest of the process's life.
@@ -33,6 +34,8 @@ pub struct Loaded {
     /// What it may touch.
     pub(crate) access: Arc<Access>,
     versions: Arc<Versions>,
+    /// How often it ended its worker.
+    pub(crate) crashes: CrashRecord,
     opened: OnceLock<Result<PluginRef, Arc<Refusal>>>,
 }
 
@@ -64,6 +67,7 @@ impl Loaded {
             bytes: artifact.bytes,
             built_at: artifact.built_at,
             versions: Arc::clone(versions),
+            crashes: CrashRecord::beside(&artifact.path),
             opened: OnceLock::new(),
         })
     }

@@ -32,6 +32,7 @@ mod watch;
 pub use address::Address;
 pub use catalog::{Callable, Catalog, Entry, EntryState, EntryView, Problem, Progress, Update};
 pub use discover::MAIN_PROJECT;
+pub(crate) use load::open as open_library;
 pub use loaded::Loaded;
 pub use manifest::{DEFAULT_WORKSPACE, LaneChoice, OpSettings};
 pub use refusal::Refusal;

@@ -41,7 +41,11 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
             }
         }
         if let Some(note) = entry.view().lane_note {
-            findings.push(Finding::note(&place, note, "nothing needs to be done"));
+            findings.push(Finding::problem(
+                &place,
+                note,
+                "correct the operation: the host's log says how it crashed",
+            ));
         }
     }
     findings

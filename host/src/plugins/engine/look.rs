@@ -78,6 +78,9 @@ impl<'a> Looks<'a> {
         let (roots, mut problems) = roots::roots(self.config, &self.around);
         let mut found = discover::discover(&roots);
         problems.append(&mut found.problems);
+        if let Some(lane) = self.config.lane {
+            found.ops.iter_mut().for_each(|op| op.settings.lane = Some(lane));
+        }
         for problem in problems.iter().filter(|problem| !self.problems.contains(problem)) {
             tracing::warn!(place = %problem.place.display(), remedy = %problem.remedy, "{}", problem.reason);
         }

@@ -1,0 +1,281 @@
+//! [`Supervisor`]: the thread that starts workers, sees them end and looks after those that run.
+//!
+//! One thread for the whole life of the host, since the system ends a worker together with the thread that started it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use super::cause::Cause;
+use super::pool::Pool;
+use super::process::{Process, Start};
+use super::processes::{has_children, in_group};
+
+/// Processes that a worker may have started, all at one time.
+pub(super) const MOST_PROCESSES: usize = 64;
+/// Between two looks at what a worker has started, while it is busy with something slow.
+pub(super) const PATROL: Duration = Duration::from_millis(25);
+/// Between two looks at who is idle.
+const SWEEP: Duration = Duration::from_secs(5);
+/// How long a worker that closed its socket may take to end by itself.
+const LAST_BREATH: Duration = Duration::from_millis(100);
+
+/// What the supervisor is asked for.
+#[derive(Debug)]
+enum Order {
+    /// Another worker for the pool.
+    Start(Arc<Pool>),
+    /// Its socket is closed.
+    Lost(Arc<Process>),
+    /// End everything.
+    End,
+}
+
+/// The near end of the thread.
+#[derive(Debug)]
+pub(super) struct Supervisor {
+    orders: Sender<Order>,
+    bell: File,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Supervisor {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system has none.
+    pub(super) fn spawn(start: Start) -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let theirs = bell.try_clone()?;
+        let (orders, received) = mpsc::channel();
+        let mut watch = Watch {
+            start,
+            orders: received,
+            bell: File::from(theirs),
+            workers: Vec::new(),
+            wanted: Vec::new(),
+            lost: Vec::new(),
+            patrolled: Instant::now(),
+            swept: Instant::now(),
+            ending: false,
+        };
+        let thread =
+            thread::Builder::new().name("workers".to_owned()).spawn(move || watch.run())?;
+        Ok(Self { orders, bell: File::from(bell), thread: Mutex::new(Some(thread)) })
+    }
+
+    fn order(&self, order: Order) {
+        // A supervisor that is gone has ended every worker; whoever waits for one is told so by its own deadline.
+        if self.orders.send(order).is_ok() {
+            self.wake();
+        }
+    }
+
+    /// Has it look now at what runs.
+    pub(super) fn wake(&self) {
+        // Full means that it is awake as it is.
+        let _awake = (&self.bell).write(&1_u64.to_ne_bytes());
+    }
+
+    /// Asks for another worker.
+    pub(super) fn start(&self, pool: &Arc<Pool>) {
+        self.order(Order::Start(Arc::clone(pool)));
+    }
+
+    /// Tells that a worker's socket is closed.
+    pub(super) fn lost(&self, worker: &Arc<Process>) {
+        self.order(Order::Lost(Arc::clone(worker)));
+    }
+
+    /// Ends all workers and the thread.
+    pub(super) fn end(&self) {
+        self.order(Order::End);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that looks after the workers failed");
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The far end: everything the thread knows.
+struct Watch {
+    start: Start,
+    orders: Receiver<Order>,
+    bell: File,
+    workers: Vec<(Arc<Process>, Arc<Pool>)>,
+    /// Starts that wait for their time.
+    wanted: Vec<Arc<Pool>>,
+    lost: Vec<(Arc<Process>, Instant)>,
+    patrolled: Instant,
+    swept: Instant,
+    ending: bool,
+}
+
+impl Watch {
+    fn run(&mut self) {
+        while !(self.ending && self.workers.is_empty()) {
+            self.wait();
+            self.take_orders();
+            self.bury();
+            self.start_wanted();
+            self.close_lost();
+            self.patrol();
+            self.sweep();
+        }
+    }
+
+    /// Until a worker ends, an order comes, or something is due.
+    fn wait(&mut self) {
+        let now = Instant::now();
+        let mut due = now + Duration::from_secs(3600);
+        if self.workers.iter().any(|(worker, _)| needs_patrol(worker)) {
+            due = due.min(self.patrolled + PATROL);
+        }
+        if !self.workers.is_empty() {
+            due = due.min(self.swept + SWEEP);
+        }
+        for pool in &self.wanted {
+            due = due.min(pool.not_before().unwrap_or(now));
+        }
+        for (_, since) in &self.lost {
+            due = due.min(*since + LAST_BREATH);
+        }
+        let left = due.saturating_duration_since(now);
+        let wait = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut watched = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        let handles: Vec<_> = self.workers.iter().map(|(worker, _)| worker.handle()).collect();
+        watched.extend(handles.iter().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        match poll(&mut watched, Some(&wait)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                tracing::error!(%error, "cannot wait for the workers");
+                thread::sleep(PATROL);
+            }
+        }
+    }
+
+    fn take_orders(&mut self) {
+        let _silent = (&self.bell).read(&mut [0; 8]);
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Start(pool) => self.wanted.push(pool),
+                Order::Lost(worker) => self.lost.push((worker, Instant::now())),
+                Order::End => {
+                    self.ending = true;
+                    for (worker, _) in &self.workers {
+                        worker.kill(Cause::HostEnds);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes leave of the workers that have ended.
+    fn bury(&mut self) {
+        let ended = |worker: &Process| {
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut handle = [PollFd::from_borrowed_fd(worker.handle(), PollFlags::IN)];
+            matches!(poll(&mut handle, Some(&now)), Ok(1..))
+        };
+        self.workers.retain(|(worker, pool)| {
+            if !ended(worker) {
+                return true;
+            }
+            worker.bury();
+            pool.went(worker);
+            false
+        });
+    }
+
+    fn start_wanted(&mut self) {
+        let now = Instant::now();
+        let ready: Vec<_> = self
+            .wanted
+            .extract_if(.., |pool| pool.not_before().is_none_or(|moment| moment <= now))
+            .collect();
+        for pool in ready {
+            let started = if self.ending {
+                Err(io::Error::other("the host is ending"))
+            } else {
+                Process::start(&self.start, &pool.label)
+            };
+            match started {
+                Ok(worker) => {
+                    let worker = Arc::new(worker);
+                    tracing::debug!(worker = worker.number(), pool = pool.label, "started");
+                    self.workers.push((Arc::clone(&worker), Arc::clone(&pool)));
+                    pool.came(Ok(worker));
+                }
+                Err(error) => {
+                    tracing::error!(%error, pool = pool.label, "a worker cannot be started");
+                    pool.came(Err(error.to_string()));
+                }
+            }
+        }
+    }
+
+    /// A worker that closed its socket is of no use, even if it lives.
+    fn close_lost(&mut self) {
+        self.lost.retain(|(worker, since)| {
+            if worker.is_gone() {
+                return false;
+            }
+            if since.elapsed() < LAST_BREATH {
+                return true;
+            }
+            worker.kill(Cause::Disconnected);
+            false
+        });
+    }
+
+    /// Looks at what busy workers have started.
+    fn patrol(&mut self) {
+        if self.patrolled.elapsed() < PATROL {
+            return;
+        }
+        self.patrolled = Instant::now();
+        for (worker, _) in &self.workers {
+            if !needs_patrol(worker) {
+                continue;
+            }
+            if has_children(worker.pid) == Some(false) {
+                worker.leftovers.store(false, std::sync::atomic::Ordering::Relaxed);
+                continue;
+            }
+            if in_group(worker.pid, MOST_PROCESSES + 1) > MOST_PROCESSES {
+                worker.kill(Cause::Processes { limit: MOST_PROCESSES });
+            }
+        }
+    }
+
+    fn sweep(&mut self) {
+        if self.swept.elapsed() < SWEEP {
+            return;
+        }
+        self.swept = Instant::now();
+        for (_, pool) in &self.workers {
+            pool.shrink();
+        }
+    }
+}
+
+/// Whether there may be more processes than a worker's own.
+fn needs_patrol(worker: &Process) -> bool {
+    worker.leftovers.load(std::sync::atomic::Ordering::Relaxed) || worker.is_slow(PATROL)
+}
