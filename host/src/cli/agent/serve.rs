@@ -46,7 +46,8 @@ impl Serve {
         };
         // Replies of a script are in one order.
         let parallel = if self.model.is_scripted() { 1 } else { self.parallel.get() };
-        let (_host, agent) = driver(config, &self.model, stop.clone())?;
+        let watch = !config.no_watch;
+        let (_host, agent) = driver(Config { watch, ..config }, &self.model, stop.clone())?;
         let triggers = Triggers::new(agent, bell.clone(), parallel);
         let served = std::thread::Builder::new()
             .name("triggers".to_owned())
