@@ -47,7 +47,7 @@ fn call(host: &Host, op: &str, params: &[(&str, &str)]) -> String {
     let call = params
         .iter()
         .fold(Call::new(Address::new("_core", "run-feedback", op)), |call, (name, text)| {
-            call.param(*name, *text)
+            call.param(name, text)
         });
     match host.dispatcher.call(call).unwrap_or_else(|error| panic!("{op}: {error}")) {
         Reply::Value(text) => text,

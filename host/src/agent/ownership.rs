@@ -96,7 +96,8 @@ impl AgentLoop {
         }
         self.tasks.bind(&task.file.workflow_id, &subject, &task.file.id)?;
         if task.file.replaces.is_some() {
-            let adoption = json!({"targeted": true, "incoming": task.file.query, "task": task.file.id});
+            let adoption =
+                json!({"targeted": true, "incoming": task.file.query, "task": task.file.id});
             let lead = json!({"text": task.file.query});
             for (recorder, arguments) in [("adopt_reset", adoption), ("record_user_lead", lead)] {
                 client.record(recorder, &state_dir, &arguments).map_err(&failed)?;
