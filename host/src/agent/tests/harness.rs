@@ -107,9 +107,12 @@ pub(super) struct World {
     disk: Mutex<Option<(MemoryBackend, usize)>>,
     deaths: AtomicU64,
     /// Answers in place of `replies`.
-    pub(super) brain: Mutex<Option<fn(&Chat<'_>) -> String>>,
+    pub(super) brain: Mutex<Option<Brain>>,
     inside: (Mutex<u64>, std::sync::Condvar),
 }
+
+/// Answers by what was said.
+type Brain = fn(&Chat<'_>) -> String;
 
 /// What the model does when it is asked.
 pub(super) enum Reply {
