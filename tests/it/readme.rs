@@ -6,8 +6,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::support::build::built;
-use crate::support::pattern::Scope;
 use crate::support::{checkout, parse};
+use pattern::Scope;
 
 /// A fenced block: its language and its text.
 struct Block {

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::support::build::built;
 use crate::support::host_process::{HostOptions, HostProcess};
-use crate::support::pattern::Scope;
 use crate::support::{parse, short};
+use pattern::Scope;
 
 /// The specs of the shipped operations: (project, op, path).
 fn specs() -> Vec<(String, String, PathBuf)> {
@@ -56,7 +56,7 @@ fn every_example_answers_as_its_spec_says() {
         for (number, (call, want)) in examples.iter().enumerate() {
             calls += 1;
             let addressed = call["project"].as_str().unwrap_or(&project);
-            let overrides = scope.expand(call.get("overrides").unwrap_or(&json!({})));
+            let overrides = scope.expand(call.get("overrides").unwrap_or(&json!({}))).unwrap();
             let (_, got) = host.exec("_core", addressed, call["udf"].as_str().unwrap(), &overrides);
             if let Err(why) = scope.compare(want, &got, "reply") {
                 failures.push(format!(

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use super::{case_files, load_list, run_all};
 use crate::support::fixture::{Found, bytes, lay_out, snapshot};
 use crate::support::host_process::{HostOptions, HostProcess};
-use crate::support::pattern::Scope;
 use crate::support::{case_folder, short, try_parse};
+use pattern::Scope;
 
 /// How long a lock is held to show that a call waits for it.
 const HELD: Duration = Duration::from_millis(400);
@@ -37,7 +37,7 @@ fn run_case(shared: &HostProcess, case: &Value) -> Result<(), String> {
     let mut scope = Scope::new(root.clone());
     let own = case["host"]["env"].as_object().map(|env| {
         let set = |options: HostOptions, (name, value): (&String, &Value)| {
-            options.env(name, scope.references(value.as_str().unwrap()))
+            options.env(name, scope.references(value.as_str().unwrap()).unwrap())
         };
         HostProcess::start(&env.iter().fold(with_cargo_home(), set))
     });
@@ -67,10 +67,10 @@ fn run_step(
     step: &Value,
     number: usize,
 ) -> Result<(), String> {
-    let mut overrides = scope.expand(step.get("overrides").unwrap_or(&json!({})));
+    let mut overrides = scope.expand(step.get("overrides").unwrap_or(&json!({}))).unwrap();
     let app_dir = case["host"].get("app_dir").cloned().unwrap_or_else(|| "${app_dir}".into());
     if !app_dir.is_null() && overrides.get("app_dir").is_none() {
-        overrides["app_dir"] = scope.expand(&app_dir);
+        overrides["app_dir"] = scope.expand(&app_dir).unwrap();
     }
     let project = step.get("project").unwrap_or(&case["project"]).as_str().unwrap();
     let body = json!({"udf": step["udf"], "overrides": overrides}).to_string();
@@ -95,9 +95,11 @@ fn run_step(
             Value::Array(parts) => parts.clone(),
             one => vec![one.clone()],
         };
-        return parts.iter().try_for_each(|part| match scope.references(part.as_str().unwrap()) {
-            part if message.contains(&part) => Ok(()),
-            part => Err(format!("the error lacks {part:?}: {message}")),
+        return parts.iter().try_for_each(|part| {
+            match scope.references(part.as_str().unwrap()).unwrap() {
+                part if message.contains(&part) => Ok(()),
+                part => Err(format!("the error lacks {part:?}: {message}")),
+            }
         });
     }
     if !error.is_null() {
@@ -156,7 +158,7 @@ fn check_files(scope: &mut Scope, case: &Value) -> Result<(), String> {
         match found.get(relative) {
             None => return Err(at("is missing".to_owned())),
             Some(Found::Link(target)) => match content.get("symlink").and_then(Value::as_str) {
-                Some(want) if scope.references(want) == *target => {}
+                Some(want) if scope.references(want).as_ref() == Ok(target) => {}
                 want => return Err(at(format!("is a link to {target}, want {want:?}"))),
             },
             Some(Found::File(_)) if content.get("symlink").is_some() => {

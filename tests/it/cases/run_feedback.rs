@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::{case_files, run_all};
 use crate::support::fixture::{Found, lay_out, snapshot, write};
 use crate::support::host_process::{HostOptions, HostProcess};
-use crate::support::pattern::Scope;
 use crate::support::{case_folder, parse, short, try_parse};
+use pattern::Scope;
 
 /// Stands in for the issue tracker's command line: logs each call with the run's state as it is on disk then.
 const POSTER: &str = include_str!("poster.sh");
@@ -119,7 +119,7 @@ fn run_step(host: &HostProcess, scope: &mut Scope, step: &Value) -> Result<(), S
         return run_parallel(host, scope, step, calls);
     }
     let data =
-        call(host, &step["udf"], &scope.expand(step.get("overrides").unwrap_or(&json!({}))))?;
+        call(host, &step["udf"], &scope.expand(step.get("overrides").unwrap_or(&json!({})))?)?;
     let Some(want) = step.get("expect_error") else {
         return scope.compare(&step["expect"], &data, "data");
     };
@@ -143,7 +143,7 @@ fn run_parallel(
         .iter()
         .flat_map(|call| {
             let times = usize::try_from(call["times"].as_u64().unwrap_or(1)).unwrap();
-            let overrides = scope.expand(call.get("overrides").unwrap_or(&json!({})));
+            let overrides = scope.expand(call.get("overrides").unwrap_or(&json!({}))).unwrap();
             std::iter::repeat_n((&call["udf"], overrides), times)
         })
         .collect();

@@ -5,8 +5,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::scene::Scene;
-use crate::support::pattern::Scope;
 use crate::support::{checkout, parse};
+use pattern::Scope;
 
 #[test]
 fn a_new_workflow_answers_at_once_and_passes_its_own_test() {

@@ -4,7 +4,6 @@
 //! - [`build`] makes the host binary and every shipped plugin once per test run.
 //! - [`host_process`] starts and stops a real host and speaks HTTP to it.
 //! - [`fixture`] lays out a folder from case data and reads it back.
-//! - [`pattern`] matches expected values that hold placeholders.
 
 pub(crate) mod agent;
 pub(crate) mod build;
@@ -12,7 +11,6 @@ pub(crate) mod duckdb;
 pub(crate) mod fixture;
 pub(crate) mod host_process;
 pub(crate) mod model;
-pub(crate) mod pattern;
 pub(crate) mod pocketbase;
 pub(crate) mod runs;
 pub(crate) mod scripted_server;

@@ -1,73 +1,93 @@
 //! Expected values with placeholders (`<iso-ms>`, `<hex:12#label>`, `${1.id}` …) against real ones.
 //!
-//! The grammar is that of the cases: a token matches a form, a label or an `id:` name binds the text it matched,
-//! and a reference stands for data of an earlier step.
+//! - A token `<iso-ms>`, `<hex:12>`, `<uuid>`, `<any>` … matches a form; with `#label`, or the name of an `id:`, equal
+//!   names match equal texts.
+//! - A reference `${2.id}` stands for data of an earlier step, `${app_dir}` for the folder of the case.
+//!
+//! The examples of a `spec.md` and the cases of the tests are written in it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
 
-use super::short;
-
 /// How far a matched time may lie from now.
 const CLOCK_SLACK_SECS: i64 = 900;
 
 /// What is known while one case runs.
-pub(crate) struct Scope {
+#[derive(Debug)]
+pub struct Scope {
     /// The case's folder: `${app_dir}` and `<cwd>`.
-    pub(crate) root: PathBuf,
+    pub root: PathBuf,
     /// Data of earlier steps, by their number (from 1).
-    pub(crate) results: HashMap<usize, Value>,
+    pub results: HashMap<usize, Value>,
     bound: HashMap<String, String>,
-    token: Regex,
     reference: Regex,
 }
 
 impl Scope {
     /// An empty scope for the case in `root`.
-    pub(crate) fn new(root: PathBuf) -> Scope {
-        let token =
-            r"<(hex:\d+|iso-ms|iso-s|minute-utc|uuid4hex|uuid|host|cwd|any|id:fr-\d+)(?:#(\w+))?>";
+    pub fn new(root: PathBuf) -> Scope {
         Scope {
             root,
             results: HashMap::new(),
             bound: HashMap::new(),
-            token: Regex::new(token).unwrap(),
-            reference: Regex::new(r"\$\{(app_dir|\d+(?:\.[^.}]+)*)\}").unwrap(),
+            reference: Regex::new(r"\$\{(app_dir|\d+(?:\.[^.}]+)*)\}")
+                .expect("the expression is fixed"),
         }
     }
 
     /// Puts references and bound ids into every string of a value.
-    pub(crate) fn expand(&self, value: &Value) -> Value {
-        match value {
-            Value::String(text) => match self.whole_reference(text) {
+    ///
+    /// # Errors
+    /// A reference leads to nothing.
+    pub fn expand(&self, value: &Value) -> Result<Value, String> {
+        Ok(match value {
+            Value::String(text) => match self.whole_reference(text)? {
                 Some(found) => found,
-                None => Value::String(self.bound_ids(&self.references(text))),
+                None => Value::String(self.bound_ids(&self.references(text)?)),
             },
-            Value::Array(items) => items.iter().map(|item| self.expand(item)).collect(),
-            Value::Object(fields) => {
-                fields.iter().map(|(key, it)| (key.clone(), self.expand(it))).collect()
+            Value::Array(items) => {
+                Value::Array(items.iter().map(|item| self.expand(item)).collect::<Result<_, _>>()?)
             }
-            other => other.clone(),
-        }
+            Value::Object(fields) => {
+                let expanded = fields.iter().map(|(key, it)| Ok((key.clone(), self.expand(it)?)));
+                Value::Object(expanded.collect::<Result<_, String>>()?)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        })
     }
 
     /// Replaces the references inside a text.
-    pub(crate) fn references(&self, text: &str) -> String {
-        let put = |found: &regex::Captures<'_>| match self.lookup(&found[1]) {
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
-        self.reference.replace_all(text, put).into_owned()
+    ///
+    /// # Errors
+    /// One of them leads to nothing.
+    pub fn references(&self, text: &str) -> Result<String, String> {
+        let mut out = String::with_capacity(text.len());
+        let mut end = 0;
+        for found in self.reference.captures_iter(text) {
+            let Some(whole) = found.get(0) else { continue };
+            out.push_str(&text[end..whole.start()]);
+            match self.lookup(&found[1])? {
+                Value::String(text) => out.push_str(&text),
+                other => out.push_str(&other.to_string()),
+            }
+            end = whole.end();
+        }
+        out.push_str(&text[end..]);
+        Ok(out)
     }
 
-    /// `Err` says where and how `got` differs from `want`.
-    pub(crate) fn compare(&mut self, want: &Value, got: &Value, path: &str) -> Result<(), String> {
+    /// Whether `got` is what `want` describes; names that match for the first time are bound.
+    ///
+    /// # Errors
+    /// Where and how they differ.
+    pub fn compare(&mut self, want: &Value, got: &Value, path: &str) -> Result<(), String> {
         match (want, got) {
-            (Value::String(text), _) => match self.whole_reference(text) {
+            (Value::String(text), _) => match self.whole_reference(text)? {
                 Some(value) if same(&value, got) => Ok(()),
                 Some(value) => Err(format!("{path}: want {}, got {}", short(&value), short(got))),
                 None => {
@@ -100,12 +120,15 @@ impl Scope {
     }
 
     /// [`Scope::compare`] for a text template.
-    pub(crate) fn compare_text(&mut self, template: &str, got: &str) -> Result<(), String> {
-        let template = self.bound_ids(&self.references(template));
+    ///
+    /// # Errors
+    /// As [`Scope::compare`].
+    pub fn compare_text(&mut self, template: &str, got: &str) -> Result<(), String> {
+        let template = self.bound_ids(&self.references(template)?);
         let mut form = String::from("^(?s:");
         let mut tokens = Vec::new();
         let mut end = 0;
-        for found in self.token.captures_iter(&template) {
+        for found in token().captures_iter(&template) {
             let whole = found.get(0).expect("group 0 is the match");
             form += &regex::escape(&template[end..whole.start()]);
             end = whole.end();
@@ -135,7 +158,7 @@ impl Scope {
             "uuid" => "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
             "any" => ".+",
             "host" => return format!("({})", regex::escape(&host_name())),
-            "cwd" => return format!("({})", regex::escape(self.root.to_str().unwrap())),
+            "cwd" => return format!("({})", regex::escape(&self.root.to_string_lossy())),
             id if id.starts_with("id:") => r"fr-\d{8}-[0-9a-f]{6}",
             hex => return format!("([0-9a-f]{{{}}})", hex.trim_start_matches("hex:")),
         };
@@ -170,32 +193,59 @@ impl Scope {
         let put = |found: &regex::Captures<'_>| {
             self.bound.get(&found[1]).unwrap_or(&found[0].to_owned()).clone()
         };
-        self.token.replace_all(text, put).into_owned()
+        token().replace_all(text, put).into_owned()
     }
 
-    fn whole_reference(&self, text: &str) -> Option<Value> {
-        let found = self.reference.captures(text)?;
-        (found.get(0)?.as_str() == text).then(|| self.lookup(&found[1]))
+    fn whole_reference(&self, text: &str) -> Result<Option<Value>, String> {
+        match self.reference.captures(text) {
+            Some(found) if found[0].len() == text.len() => self.lookup(&found[1]).map(Some),
+            _ => Ok(None),
+        }
     }
 
-    fn lookup(&self, expression: &str) -> Value {
+    fn lookup(&self, expression: &str) -> Result<Value, String> {
         if expression == "app_dir" {
-            return Value::from(self.root.to_str().unwrap());
+            return Ok(Value::from(self.root.to_string_lossy()));
         }
         let mut parts = expression.split('.');
-        let step: usize =
-            parts.next().and_then(|part| part.parse().ok()).expect("a reference names a step");
-        let start = self.results.get(&step).unwrap_or_else(|| panic!("step {step} gave no data"));
+        let step: usize = parts
+            .next()
+            .and_then(|part| part.parse().ok())
+            .ok_or_else(|| format!("`${{{expression}}}` names no step"))?;
+        let start = self
+            .results
+            .get(&step)
+            .ok_or_else(|| format!("`${{{expression}}}`: step {step} gave no data"))?;
         let found = parts.try_fold(start, |value, part| match value {
             Value::Array(items) => items.get(part.parse::<usize>().ok()?),
             other => other.get(part),
         });
-        found.unwrap_or_else(|| panic!("nothing at {expression}")).clone()
+        found.cloned().ok_or_else(|| format!("`${{{expression}}}` leads to nothing"))
     }
 }
 
+/// Whether a part of the value stands for a text that differs from one run to the next.
+pub fn varies(value: &Value) -> bool {
+    match value {
+        Value::String(text) => token().is_match(text),
+        Value::Array(items) => items.iter().any(varies),
+        Value::Object(fields) => fields.values().any(varies),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn token() -> &'static Regex {
+    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"<(hex:\d+|iso-ms|iso-s|minute-utc|uuid4hex|uuid|host|cwd|any|id:fr-\d+)(?:#(\w+))?>",
+        )
+        .expect("the expression is fixed")
+    });
+    &TOKEN
+}
+
 /// JSON equality: integers exactly, `1` equals `1.0`, `true` never equals `1`.
-pub(crate) fn same(want: &Value, got: &Value) -> bool {
+pub fn same(want: &Value, got: &Value) -> bool {
     match (want, got) {
         (Value::Number(want), Value::Number(got)) => {
             let (want, got) = (want.to_string(), got.to_string());
@@ -225,5 +275,59 @@ fn text_difference(want: &str, got: &str) -> String {
 }
 
 fn host_name() -> String {
-    rustix::system::uname().nodename().to_str().expect("the host name is text").to_owned()
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// A value for a message, cut to a readable length.
+fn short(value: &Value) -> String {
+    const LIMIT: usize = 300;
+    let text = value.to_string();
+    match text.char_indices().nth(LIMIT) {
+        None => text,
+        Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tokens_match_their_form_and_labels_bind() {
+        for (want, got, fits) in [
+            (json!({"id": "card_<hex:4>"}), json!({"id": "card_0a9f"}), true),
+            (json!({"id": "card_<hex:4>"}), json!({"id": "card_0A9F"}), false),
+            (json!(["<hex:2#x>", "<hex:2#x>"]), json!(["ab", "ab"]), true),
+            (json!(["<hex:2#x>", "<hex:2#x>"]), json!(["ab", "cd"]), false),
+            (json!("<iso-ms>"), json!("2001-01-01T00:00:00.000Z"), false),
+            (json!({"a": 1}), json!({"a": 1, "b": 2}), false),
+            (json!([1, 2.0]), json!([1.0, 2]), true),
+            (json!(true), json!(1), false),
+            (json!("${1.a.0}"), json!("first"), true),
+            (json!("x ${app_dir}"), json!("x /case"), true),
+        ] {
+            let mut scope = Scope::new("/case".into());
+            scope.results.insert(1, json!({"a": ["first"]}));
+            let compared = scope.compare(&want, &got, "$");
+            assert_eq!(compared.is_ok(), fits, "{want} {got}: {compared:?}");
+        }
+    }
+
+    #[test]
+    fn a_reference_to_nothing_is_said() {
+        let scope = Scope::new("/case".into());
+        for text in ["${7.id}", "a ${7.id}"] {
+            let error = scope.expand(&json!({"x": [text]})).unwrap_err();
+            assert!(error.contains("step 7 gave no data"), "{error}");
+        }
+        assert_eq!(scope.expand(&json!([null, 1, "plain"])), Ok(json!([null, 1, "plain"])));
+    }
+
+    #[test]
+    fn what_varies_is_what_holds_a_token() {
+        assert!(varies(&json!({"a": ["x <iso-ms>"]})));
+        assert!(!varies(&json!({"a": ["x <b> ${1.id}", 1, null]})));
+    }
 }
