@@ -64,6 +64,12 @@ impl Dispatcher {
         }
     }
 
+    /// Calls that run now, those among them that are stuck included, and how many may.
+    #[must_use]
+    pub fn in_flight(&self) -> (usize, usize) {
+        (self.limit.saturating_sub(self.permits.available_permits()), self.limit)
+    }
+
     /// Which operations there are.
     #[must_use]
     pub fn catalog(&self) -> &Arc<Catalog> {

@@ -1,6 +1,7 @@
 //! [`Host`]: everything that runs, without a way in from outside. HTTP and the command line are such ways.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use core_store::{Store, StoreOptions};
 
@@ -27,6 +28,8 @@ pub struct Host {
     pub sql: Arc<Sql>,
     /// The state, for what is not an operation: the doctor's look at locks and corrupt collections.
     pub store: Store,
+    /// When it was started.
+    pub started: SystemTime,
     /// Rung when an agent task of this host may have something to do.
     pub bell: Bell,
     engine: Engine,
@@ -39,6 +42,7 @@ impl Host {
     /// # Errors
     /// The thread could not be started.
     pub fn start(config: Config) -> Result<Self, HostError> {
+        let started = SystemTime::now();
         let config = Arc::new(config);
         let catalog = Arc::new(Catalog::default());
         let durability = match config.durability {
@@ -68,7 +72,7 @@ impl Host {
         let dispatcher = Arc::new(Dispatcher::new(Arc::clone(&catalog), lane, &config));
         let engine = Engine::spawn(&config, &catalog)?;
         let sql = Arc::new(Sql::of_config(&config));
-        Ok(Self { config, catalog, dispatcher, sql, store, bell: Bell::default(), engine })
+        Ok(Self { config, catalog, dispatcher, sql, store, started, bell: Bell::default(), engine })
     }
 
     /// Ends a build that is running. Calls that are running go on to their end.

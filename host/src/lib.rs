@@ -22,6 +22,7 @@ mod host_api;
 pub mod http;
 mod lane;
 mod logging;
+mod metrics;
 mod net;
 mod parent;
 pub mod plugins;

@@ -3,14 +3,20 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Two buckets for each power of two of microseconds: 0, 1, 2, 3, 4, 6, 8, 12 … up to 2^26 µs (about a minute).
-const BUCKETS: usize = 54;
+/// Buckets of a power of two: what a quantile says is at most an eighth too high.
+const STEPS: usize = 8;
+/// Below this many microseconds each has a bucket of its own.
+const SINGLE: usize = STEPS;
+/// Powers of two above that, up to 2^26 µs (about a minute), which is where the last bucket begins to hold the rest.
+const POWERS: usize = 23;
+const BUCKETS: usize = SINGLE + POWERS * STEPS;
 
 /// Counters of one operation; they outlive a reload of it.
 #[derive(Debug)]
 pub struct OpStats {
     calls: AtomicU64,
     errors: AtomicU64,
+    nanos: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
     stuck: AtomicUsize,
 }
@@ -35,6 +41,7 @@ impl Default for OpStats {
         Self {
             calls: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
             buckets: std::array::from_fn(|_| AtomicU64::new(0)),
             stuck: AtomicUsize::new(0),
         }
@@ -47,6 +54,7 @@ impl OpStats {
         if failed {
             self.errors.fetch_add(1, Relaxed);
         }
+        self.nanos.fetch_add(nanos(took), Relaxed);
         self.buckets[bucket(took)].fetch_add(1, Relaxed);
     }
 
@@ -70,6 +78,37 @@ impl OpStats {
             stuck: self.stuck.load(Relaxed),
         }
     }
+
+    /// How many calls took at most 2^4, 2^6, 2^8 … 2^24 µs, how many there were, and what all of them took together.
+    /// The numbers fit each other: all are of one look at the buckets.
+    #[must_use]
+    pub fn durations(&self) -> Durations {
+        let mut total = 0;
+        let mut within = Vec::with_capacity(11);
+        for (at, bucket) in self.buckets.iter().enumerate() {
+            total += bucket.load(Relaxed);
+            let end = upper_end(at);
+            let micros = end.as_micros();
+            if micros.is_power_of_two()
+                && (4..=24).contains(&micros.ilog2())
+                && micros.ilog2().is_multiple_of(2)
+            {
+                within.push((end, total));
+            }
+        }
+        Durations { within, count: total, sum: Duration::from_nanos(self.nanos.load(Relaxed)) }
+    }
+}
+
+/// How long calls took, for those who add up the numbers of several hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Durations {
+    /// A time, and how many calls took at most that long.
+    pub within: Vec<(Duration, u64)>,
+    /// All calls.
+    pub count: u64,
+    /// What they took together.
+    pub sum: Duration,
 }
 
 /// The upper end of the bucket in which the `percent`-th part of the calls lies.
@@ -83,23 +122,29 @@ fn quantile(buckets: &[u64], percent: u64) -> Option<Duration> {
     })
 }
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The upper end belongs to the bucket: 2 µs sharp are in the second.
 fn bucket(took: Duration) -> usize {
-    let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    if micros < 2 {
-        return usize::try_from(micros).unwrap_or_default();
+    let micros = nanos(took).saturating_sub(1) / 1000;
+    let Ok(micros) = usize::try_from(micros) else { return BUCKETS - 1 };
+    if micros < SINGLE {
+        return micros;
     }
-    let exponent = micros.ilog2();
-    let half = (micros >> (exponent - 1)) & 1;
-    (2 * exponent as usize + usize::from(half == 1)).min(BUCKETS - 1)
+    let power = micros.ilog2() as usize;
+    let shift = power - STEPS.ilog2() as usize;
+    let step = (micros >> shift) - STEPS;
+    (SINGLE + shift * STEPS + step).min(BUCKETS - 1)
 }
 
 fn upper_end(bucket: usize) -> Duration {
-    if bucket < 2 {
-        return Duration::from_micros(bucket as u64 + 1);
-    }
-    let exponent = bucket / 2;
-    let start = 1_u64 << exponent;
-    Duration::from_micros(if bucket.is_multiple_of(2) { start + start / 2 } else { start * 2 })
+    let micros = match bucket.checked_sub(SINGLE) {
+        None => bucket + 1,
+        Some(at) => (STEPS + at % STEPS + 1) << (at / STEPS),
+    };
+    Duration::from_micros(micros as u64)
 }
 
 #[cfg(test)]
@@ -107,15 +152,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_duration_lies_below_the_end_of_its_bucket_and_above_the_one_before() {
-        for micros in (0..5000).chain([100_000, 30_000_000]) {
-            let at = bucket(Duration::from_micros(micros));
-            assert!(Duration::from_micros(micros) < upper_end(at), "{micros}");
+    fn a_duration_lies_in_its_bucket_and_a_bucket_is_narrow() {
+        let times = (1..20_000).step_by(7).map(Duration::from_nanos);
+        let times = times.chain((1..5000).map(Duration::from_micros));
+        for time in times.chain([100, 1024, 4096, 30_000].map(Duration::from_millis)) {
+            let at = bucket(time);
+            assert!(time <= upper_end(at), "{time:?} is above {:?}", upper_end(at));
             if at > 0 {
-                assert!(Duration::from_micros(micros) >= upper_end(at - 1), "{micros}");
+                assert!(time > upper_end(at - 1), "{time:?}");
+                assert!(at < SINGLE || upper_end(at) <= upper_end(at - 1) * 9 / 8, "{time:?}");
             }
         }
-        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+        assert_eq!((bucket(Duration::ZERO), bucket(Duration::MAX)), (0, BUCKETS - 1));
     }
 
     #[test]
@@ -129,7 +177,22 @@ mod tests {
         stats.record(Duration::from_millis(50), true);
         let counts = stats.counts();
         assert_eq!((counts.calls, counts.errors), (100, 2));
-        assert_eq!(counts.p50, Some(Duration::from_micros(12)));
-        assert!(counts.p99.unwrap() >= Duration::from_millis(50));
+        assert_eq!(counts.p50, Some(Duration::from_micros(10)));
+        let p99 = counts.p99.unwrap();
+        assert!(p99 >= Duration::from_millis(50) && p99 < Duration::from_millis(57), "{p99:?}");
+    }
+
+    #[test]
+    fn durations_add_up_and_a_bound_belongs_to_what_is_below_it() {
+        let stats = OpStats::default();
+        assert_eq!(stats.durations().within.len(), 11);
+        for micros in [16, 17, 64, 70_000_000] {
+            stats.record(Duration::from_micros(micros), false);
+        }
+        let Durations { within, count, sum } = stats.durations();
+        assert_eq!(within[0], (Duration::from_micros(16), 1));
+        assert_eq!(within[1], (Duration::from_micros(64), 3));
+        assert_eq!(within[10], (Duration::from_micros(1 << 24), 3));
+        assert_eq!((count, sum), (4, Duration::from_micros(70_000_097)));
     }
 }

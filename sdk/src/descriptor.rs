@@ -9,6 +9,8 @@ pub struct UdfSpec {
     pub op: &'static str,
     /// Name of the package, `udf-<project>-<op>`.
     pub package: Option<&'static str>,
+    /// Version of the package.
+    pub version: Option<&'static str>,
     /// Doc comment of the function.
     pub doc: &'static str,
     /// The parameters in order.
@@ -124,6 +126,7 @@ impl UdfSpec {
     pub const EMPTY: Self = Self {
         op: "",
         package: None,
+        version: None,
         doc: "",
         params: &[],
         reads: &[],
@@ -170,6 +173,7 @@ impl UdfSpec {
                 .set("interface", INTERFACE_VERSION)
                 .set("project", self.project())
                 .set("op", self.op)
+                .set("version", self.version)
                 .set("doc", self.doc)
                 .set("params", params)
                 .set("reads", self.reads)
@@ -236,7 +240,7 @@ mod tests {
         assert_eq!(
             spec.to_json(),
             concat!(
-                r#"{"interface":1,"project":null,"op":"get_card","doc":"One card.","params":["#,
+                r#"{"interface":1,"project":null,"op":"get_card","version":null,"doc":"One card.","params":["#,
                 r#"{"name":"id","doc":"Which \"card\".","type":"string","default":null,"required":true,"filters":null},"#,
                 r#"{"name":"n","doc":"","type":"string","default":"","required":false,"filters":"id"}],"#,
                 r#""reads":["cards"],"writes":[],"calls":[],"logs":[],"net":false,"folders":false,"#,

@@ -9,6 +9,8 @@ mod cases;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod figures;
+#[cfg(test)]
 mod flows;
 #[cfg(test)]
 mod inbox;

@@ -29,6 +29,7 @@ use self::door::{Door, Inside, Outside};
 use self::form::Given;
 use self::runs::Runs;
 use self::source::{Open, Outcome};
+use super::remote::RemoteOptions;
 use super::{Exit, output, visible};
 use crate::config::Config;
 use crate::error::HostError;
@@ -63,12 +64,8 @@ pub(super) struct Inbox {
 /// Options of every command of the inbox.
 #[derive(Debug, Args)]
 struct InboxOptions {
-    /// A running host, by the origin of its first line [env: UDF_HOST_ORIGIN]
-    #[arg(long, global = true, value_name = "ORIGIN")]
-    host: Option<String>,
-    /// Its token; the variable keeps it out of the process list [env: UDF_HOST_TOKEN]
-    #[arg(long, global = true, value_name = "TOKEN")]
-    token: Option<String>,
+    #[command(flatten)]
+    remote: RemoteOptions,
     /// Where workflow runs live [default: .fractary/plugins/faber/runs]
     #[arg(long, global = true, value_name = "DIR")]
     runs: Option<String>,
@@ -124,8 +121,8 @@ struct AnswerArguments {
 
 impl Inbox {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
-        let InboxOptions { host, token, runs, json, project } = self.options;
-        let door = door(host, token, config)?;
+        let InboxOptions { remote, runs, json, project } = self.options;
+        let door = door(remote, config)?;
         let desk = Desk::new(vec![
             ("cards", Box::new(Cards::new(Rc::clone(&door)))),
             (
@@ -158,18 +155,9 @@ impl Inbox {
 }
 
 /// To a running host if one is named, else to one in this process.
-fn door(
-    host: Option<String>,
-    token: Option<String>,
-    config: Config,
-) -> Result<Rc<dyn Door>, HostError> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let token = token.or_else(|| variable("UDF_HOST_TOKEN"));
-    match host.or_else(|| variable("UDF_HOST_ORIGIN")) {
-        Some(origin) => {
-            let token = token.unwrap_or_default();
-            Ok(Rc::new(Outside::new(&origin, &token, config.app_dir.as_deref())?))
-        }
+fn door(remote: RemoteOptions, config: Config) -> Result<Rc<dyn Door>, HostError> {
+    match remote.open()? {
+        Some(remote) => Ok(Rc::new(Outside::new(remote, config.app_dir.as_deref())?)),
         None => Ok(Rc::new(Inside::start(config)?)),
     }
 }

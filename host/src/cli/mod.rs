@@ -18,6 +18,7 @@ mod output;
 mod pack;
 mod probe;
 mod progress;
+mod remote;
 mod run_feedback;
 mod selection;
 mod serve;

@@ -5,7 +5,7 @@
 //! - `guard.rs` who may speak to us, `token.rs` the secret, `body.rs` sizes, `error.rs` refusals, `routes.rs` what
 //!   there is, `hook.rs` the one route that others call, by its signature.
 //!
-//! Every reply is JSON with the envelope, also a 404; none has a CORS header.
+//! Every reply but that of `/metrics` is JSON with the envelope, also a 404; none has a CORS header.
 
 mod agent;
 mod body;
@@ -110,7 +110,10 @@ impl Router {
                     arguments,
                     id,
                 };
-                (route.run)(&self.0.state, incoming).await.map(|body| answer(StatusCode::OK, body))
+                let body = (route.run)(&self.0.state, incoming).await?;
+                let mut response = answer(StatusCode::OK, body);
+                response.headers_mut().insert(CONTENT_TYPE, route.content_type());
+                Ok(response)
             }
             Err(failure) if body.is_end_stream() => Err(failure),
             // It waits for our word before it sends a body: this is our word.

@@ -21,11 +21,15 @@ use crate::Host;
 use crate::dispatch::{Call, CancelFlag};
 use crate::envelope::{self, UdfRequest, qualify};
 use crate::error::HostError;
+use crate::metrics;
 use crate::plugins::{Address, EntryView, Problem, Progress};
 use crate::sql::{Addressed, Dispatched, Operations, Sql, SqlError};
 
 /// How long a look at the catalog waits for the folders to be walked after a start.
 const DISCOVERY: Duration = Duration::from_secs(10);
+
+/// The one answer that is no JSON.
+const METRICS: &str = "/metrics";
 
 /// All routes. `{}` stands for one part of the path.
 static ROUTES: &[Route] = &[
@@ -60,6 +64,11 @@ static ROUTES: &[Route] = &[
         run: |state, incoming| Box::pin(describe(state, incoming)),
     },
     Route {
+        verb: Verb::Get,
+        path: METRICS,
+        run: |state, _| Box::pin(async { Ok(metrics::render(&state.host).into_bytes()) }),
+    },
+    Route {
         verb: Verb::Post,
         path: hook::PATH,
         run: |state, incoming| Box::pin(hook::receive(state, incoming)),
@@ -86,6 +95,17 @@ pub(crate) struct Route {
     verb: Verb,
     path: &'static str,
     pub(crate) run: Handler,
+}
+
+impl Route {
+    /// What its answers are.
+    pub(crate) fn content_type(&self) -> HeaderValue {
+        HeaderValue::from_static(if self.path == METRICS {
+            metrics::CONTENT_TYPE
+        } else {
+            "application/json"
+        })
+    }
 }
 
 /// Answers with the whole envelope. The box is one small allocation; it lets the table above be data.

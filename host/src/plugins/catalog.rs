@@ -160,6 +160,9 @@ pub struct EntryView {
     pub versions: usize,
     /// The bytes of their files.
     pub version_bytes: u64,
+    /// The version of its package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// SHA-256 of the loaded artifact, lower-case hex.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -402,6 +405,7 @@ impl Entry {
             }),
             versions,
             version_bytes,
+            version: loaded.and_then(|loaded| loaded.descriptor.version.clone()),
             hash: loaded.map(|loaded| loaded.hash.clone()),
             built_at: loaded
                 .and_then(|loaded| loaded.built_at.duration_since(std::time::UNIX_EPOCH).ok())

@@ -97,6 +97,7 @@ fn expand(declared: &Declared, udf: &Udf) -> TokenStream {
             const SPEC: &'static ::sdk::__private::UdfSpec = &::sdk::__private::UdfSpec {
                 op: #name,
                 package: ::core::option_env!("CARGO_PKG_NAME"),
+                version: ::core::option_env!("CARGO_PKG_VERSION"),
                 doc: #doc,
                 params: &[#(#specs),*],
                 reads: &[#(#reads),*],

@@ -14,6 +14,9 @@ pub struct Descriptor {
     pub project: Option<String>,
     /// Name of the function.
     pub op: String,
+    /// Version of its package.
+    #[serde(default)]
+    pub version: Option<String>,
     /// Its doc comment.
     #[serde(default)]
     pub doc: String,
