@@ -4,6 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 fn main() {
+    // Not run again when the checkout is moved: the host asks where it lies itself before it believes this.
     println!("cargo:rerun-if-changed=build.rs");
     // `<target>/[<triple>/]<profile>/build/host-<hash>/out`
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -34,13 +34,28 @@ pub(crate) struct Surroundings {
 
 impl Surroundings {
     pub(crate) fn of_process() -> Self {
-        let checkout = Path::new(env!("UDF_HOST_CHECKOUT"));
+        let exe = std::env::current_exe().and_then(|exe| exe.canonicalize()).ok();
+        let built_in = Path::new(env!("UDF_HOST_CHECKOUT"));
         Self {
             cwd: std::env::current_dir().ok(),
-            exe: std::env::current_exe().and_then(|exe| exe.canonicalize()).ok(),
-            checkout: checkout.join("sdk/Cargo.toml").is_file().then(|| checkout.to_owned()),
+            checkout: exe
+                .as_deref()
+                .and_then(checkout_around)
+                .or_else(|| is_checkout(built_in).then(|| built_in.to_owned())),
+            exe,
         }
     }
+}
+
+/// Whether the sources of a host lie here.
+pub(crate) fn is_checkout(folder: &Path) -> bool {
+    ["host", "sdk"].iter().all(|part| folder.join(part).join("Cargo.toml").is_file())
+}
+
+/// The checkout that a program lies in. It is asked before the one that the program was built in, since a checkout may
+/// be moved or copied together with what was built in it.
+fn checkout_around(exe: &Path) -> Option<PathBuf> {
+    exe.ancestors().skip(1).find(|folder| is_checkout(folder)).map(Path::to_path_buf)
 }
 
 /// Where operations are looked for, strongest first; a folder that several rules name is there once.
@@ -140,6 +155,20 @@ mod tests {
         );
         assert_eq!(found(&config(&[&checkout], &[], false)), [checkout.clone(), near, beside]);
         assert_eq!(found(&config(&[&given], &[&packed], true)), [given, packed]);
+    }
+
+    #[test]
+    fn a_checkout_that_was_moved_is_the_one_around_the_program() {
+        let home = tempfile::tempdir().unwrap();
+        let exe = home.path().join("moved/target/release/udf-host");
+        assert_eq!(checkout_around(&exe), None);
+        for part in ["host", "sdk"] {
+            let folder = home.path().join("moved").join(part);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::File::create(folder.join("Cargo.toml")).unwrap();
+        }
+        assert_eq!(checkout_around(&exe), Some(home.path().join("moved")));
+        assert_eq!(checkout_around(&home.path().join("bin/udf-host")), None);
     }
 
     #[test]

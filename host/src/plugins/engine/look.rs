@@ -311,11 +311,8 @@ fn file_facts(path: &Path) -> String {
 /// The checkout whose sdk the crates are built with: the host's own, else the one around a root.
 fn checkout_of(place: &Place<'_>) -> Option<PathBuf> {
     let around_root = || {
-        let candidates = place.roots.iter().filter_map(|root| root.path.parent());
-        let mut checkouts = candidates.filter(|folder| {
-            ["host", "sdk"].iter().all(|part| folder.join(part).join("Cargo.toml").is_file())
-        });
-        checkouts.next().map(Path::to_path_buf)
+        let mut candidates = place.roots.iter().filter_map(|root| root.path.parent());
+        candidates.find(|folder| roots::is_checkout(folder)).map(Path::to_path_buf)
     };
     place.around.checkout.clone().or_else(around_root)
 }
