@@ -94,6 +94,19 @@ impl<'a> Body<'a> {
         self.members.iter().find(|(key, _)| key == name).map(|(_, value)| *value)
     }
 
+    /// The same body, if the object of this name, where there is one, gives no key twice.
+    ///
+    /// # Errors
+    /// [`HostError::BadRequest`] naming the key.
+    pub fn each_key_once(self, name: &str) -> Result<Self, HostError> {
+        match self.member(name) {
+            Some(object) if object.is_object() => {
+                members(object, &format!("`{name}`")).map(|_| self)
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// An object of parameters as texts: a string as it is, null left out, anything else as its JSON text. Empty when
     /// the member is absent or null.
     ///

@@ -8,7 +8,7 @@ use sdk::host::Descriptor;
 
 use super::error::OperationFailure;
 use super::operations::{
-    Answered, Arguments, Filter, LookupError, OpAddress, Operations, Signature,
+    Answered, Arguments, Filter, LookupError, OpAddress, Operations, Signature, UniformRows,
 };
 use super::table::{Body, Declared, Kind};
 use crate::dispatch::{Call, Reading};
@@ -176,13 +176,13 @@ impl Operations for Dispatched<'_> {
         &self,
         address: &OpAddress,
         args: &Arguments,
-    ) -> Result<Option<Vec<String>>, OperationFailure> {
+    ) -> Result<Option<UniformRows>, OperationFailure> {
         let address = self.address(address).map_err(failure)?;
         let Some(seen) = self.seen_uniform(&address, args) else { return Ok(None) };
         let (call, reading) = self.reading(&address, args);
         match self.host.dispatcher.call(call).map_err(failure)? {
             Reply::Records(rows) if !reading.beyond_collections() && seen.is_current() => {
-                Ok(Some(rows))
+                Ok(Some(UniformRows { rows, moment: seen.moment() }))
             }
             _ => Ok(None),
         }
@@ -260,6 +260,13 @@ impl Seen {
             loaded,
             app,
             versions,
+        })
+    }
+
+    /// The same for two states that are one.
+    fn moment(&self) -> String {
+        self.versions.iter().fold(self.loaded.hash.to_string(), |moment, (name, version)| {
+            format!("{moment} {name}@{version}")
         })
     }
 

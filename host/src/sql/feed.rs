@@ -29,6 +29,8 @@ pub struct Parts {
     pub by: Vec<usize>,
     /// What has been read.
     pub known: Vec<(Part, Arc<Table>)>,
+    /// What that is of; a part of another moment cannot stand beside it.
+    pub moment: Option<String>,
 }
 
 /// Which rows: those whose column has this text.

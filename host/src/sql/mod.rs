@@ -13,6 +13,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -41,6 +43,7 @@ pub use limits::Limits;
 pub use operations::Operations;
 
 use crate::config::Config;
+use crate::envelope;
 use cache::TableCache;
 use engine::{Outcome, Query};
 use feed::Feed;
@@ -51,7 +54,7 @@ use sources::Sources;
 /// Bytes of tables that are kept between requests.
 const KEPT_TABLES: usize = 128 << 20;
 
-/// A statement that ran so long before it asked for rows is not run for each part anew.
+/// A statement that worked so long before it asked for rows is not run for each part anew: all its tables are read whole.
 const LONG_ATTEMPT: Duration = Duration::from_millis(20);
 
 /// Requests that run at a time, for each core: statements are work, not waiting.
@@ -230,14 +233,21 @@ impl Sql {
         )?;
         let by_parts = self.engine.reads_parts();
         let mut sources = Sources::read(operations, &self.kept, planned.calls(), by_parts);
+        // All attempts together have the time of one.
+        let mut spent = Duration::ZERO;
         loop {
-            let began = Instant::now();
-            match self.attempt(&planned, &sources, None)? {
+            let (began, worked) = (Instant::now(), thread_time());
+            let outcome = self.attempt(&planned, &sources, (None, spent))?;
+            let worked = thread_time().saturating_sub(worked);
+            spent += began.elapsed();
+            match outcome {
                 Outcome::Answer(answer) => return Ok(answer),
-                Outcome::Wants(mut wants) => {
-                    if began.elapsed() > LONG_ATTEMPT {
-                        wants.part = None;
+                Outcome::Wants(_) if worked > LONG_ATTEMPT => {
+                    for (_, source) in &planned.tables {
+                        sources.fetch(operations, &self.kept, source, None);
                     }
+                }
+                Outcome::Wants(wants) => {
                     let (_, source) = planned.tables.get(wants.table).ok_or_else(unread)?;
                     sources.fetch(operations, &self.kept, source, wants.part);
                 }
@@ -252,7 +262,7 @@ impl Sql {
         sources: &Sources,
         keep: Option<usize>,
     ) -> Result<Answer, SqlError> {
-        match self.attempt(planned, sources, keep)? {
+        match self.attempt(planned, sources, (keep, Duration::ZERO))? {
             Outcome::Answer(answer) => Ok(answer),
             Outcome::Wants(_) => Err(unread()),
         }
@@ -262,15 +272,27 @@ impl Sql {
         &self,
         planned: &Planned,
         sources: &Sources,
-        keep: Option<usize>,
+        (keep, spent): (Option<usize>, Duration),
     ) -> Result<Outcome, SqlError> {
         let tables = planned
             .tables
             .iter()
             .map(|(name, source)| Ok((name.clone(), sources.feed(source)?)))
             .collect::<Result<Vec<(String, Feed)>, SqlError>>()?;
-        self.engine.run(&Query { sql: &planned.sql, tables: &tables, limits: &self.limits, keep })
+        self.engine.run(&Query {
+            sql: &planned.sql,
+            tables: &tables,
+            limits: &self.limits,
+            keep,
+            spent,
+        })
     }
+}
+
+/// What this thread has computed: waiting for a core is no work.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 fn unread() -> SqlError {
@@ -286,12 +308,17 @@ pub(crate) fn addressed(operations: &dyn Operations, at: Addressed<'_>) -> Resul
 struct Body(serde_json::Map<String, Value>);
 
 impl Body {
+    /// By the rules of every other body, depth and repeated keys among them.
     fn parse(bytes: &[u8]) -> Result<Self, SqlError> {
-        match serde_json::from_slice(bytes) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
-            Ok(_) => Err(SqlError::refused("the body must be a JSON object")),
-            Err(error) => Err(SqlError::refused(format!("the body is no JSON: {error}"))),
-        }
+        envelope::Body::parse(bytes)
+            .and_then(|body| body.each_key_once("params"))
+            .and_then(|body| body.each_key_once("overrides"))
+            .map_err(|error| SqlError::refused(error.to_string()))?;
+        let mut reader = serde_json::Deserializer::from_slice(bytes);
+        reader.disable_recursion_limit();
+        let fields = serde_json::Map::deserialize(&mut reader)
+            .map_err(|error| SqlError::refused(format!("the body is not JSON: {error}")))?;
+        Ok(Self(fields))
     }
 
     fn object(&mut self, key: &str) -> Result<Params, SqlError> {

@@ -73,6 +73,15 @@ pub struct Answered {
     pub fresh: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
+/// Rows of which others of the same moment may be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UniformRows {
+    /// The rows, as JSON texts.
+    pub rows: Vec<String>,
+    /// What they are of: rows of one moment belong together, rows of two need not.
+    pub moment: String,
+}
+
 /// Looking up and calling operations.
 pub trait Operations: Sync {
     /// Whether this project can be addressed.
@@ -107,7 +116,7 @@ pub trait Operations: Sync {
         &self,
         _: &OpAddress,
         _: &Arguments,
-    ) -> Result<Option<Vec<String>>, OperationFailure> {
+    ) -> Result<Option<UniformRows>, OperationFailure> {
         Ok(None)
     }
 }

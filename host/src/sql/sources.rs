@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::cache::TableCache;
 use super::error::SqlError;
 use super::feed::{Feed, Part, Parts};
-use super::operations::{Answered, Operations};
+use super::operations::{Answered, Operations, UniformRows};
 use super::plan::{Call, Source};
 use super::table::{Body, Table};
 
@@ -101,7 +101,7 @@ fn parts(operations: &dyn Operations, call: &Call) -> Option<Parts> {
     let columns = Table::new(&call.columns, Body::Records(Vec::new())).ok()?.columns().to_vec();
     let place = |name: &str| call.columns.iter().position(|column| column.name == name);
     let by = call.filters.iter().filter_map(|filter| place(&filter.column)).collect();
-    Some(Parts { columns, by, known: Vec::new() })
+    Some(Parts { columns, by, ..Parts::default() })
 }
 
 /// The parts with one more; `None` when it cannot be known to be what the whole answer has.
@@ -121,14 +121,18 @@ fn narrowed(
     let records = operations
         .uniform_rows(&call.address, &args)
         .map_err(|failure| SqlError::Operation { name: name(), failure })?;
-    let Some(records) = records else { return Ok(None) };
-    let table = Table::new(&call.columns, Body::Records(records))
+    let Some(UniformRows { rows, moment }) = records else { return Ok(None) };
+    if parts.moment.as_ref().is_some_and(|first| *first != moment) {
+        return Ok(None);
+    }
+    let table = Table::new(&call.columns, Body::Records(rows))
         .map_err(|error| SqlError::refused(format!("`{}`: {error}", name())))?;
     if table.columns() != parts.columns {
         return Ok(None);
     }
     let mut parts = parts.clone();
     parts.known.push((part, Arc::new(table)));
+    parts.moment = Some(moment);
     Ok(Some(parts))
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -24,6 +25,8 @@ pub struct Query<'a> {
     pub limits: &'a Limits,
     /// How many rows are wanted, if not all.
     pub keep: Option<usize>,
+    /// How much of its time it has used in attempts before this one.
+    pub spent: Duration,
 }
 
 /// What became of a statement.

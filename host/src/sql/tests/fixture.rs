@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::sql::error::OperationFailure;
 use crate::sql::operations::{
-    Answered, Arguments, Filter, LookupError, OpAddress, Operations, Signature,
+    Answered, Arguments, Filter, LookupError, OpAddress, Operations, Signature, UniformRows,
 };
 use crate::sql::table::{Body, Declared, Kind, Table};
 
@@ -45,6 +45,8 @@ pub(in crate::sql) struct Fixture {
     pub(in crate::sql) by_parts: bool,
     /// The arguments of calls for some of the rows.
     pub(in crate::sql) narrowed: Mutex<Vec<Arguments>>,
+    /// Whether every part is of another moment.
+    pub(in crate::sql) changing: bool,
 }
 
 impl Fixture {
@@ -54,6 +56,7 @@ impl Fixture {
             calls: AtomicUsize::new(0),
             by_parts: true,
             narrowed: Mutex::default(),
+            changing: false,
         }
     }
 
@@ -212,10 +215,14 @@ impl Operations for Fixture {
         &self,
         address: &OpAddress,
         args: &Arguments,
-    ) -> Result<Option<Vec<String>>, OperationFailure> {
-        self.narrowed.lock().unwrap().push(args.clone());
+    ) -> Result<Option<UniformRows>, OperationFailure> {
+        let moment = {
+            let mut narrowed = self.narrowed.lock().unwrap();
+            narrowed.push(args.clone());
+            if self.changing { narrowed.len().to_string() } else { String::new() }
+        };
         match self.call(address, args)?.body {
-            Body::Records(rows) => Ok(Some(rows)),
+            Body::Records(rows) => Ok(Some(UniformRows { rows, moment })),
             Body::Value(_) => Ok(None),
         }
     }

@@ -1,6 +1,7 @@
 //! Reading only the rows that a statement asks for gives what reading all of them gives.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
@@ -161,4 +162,51 @@ fn many_texts_are_read_as_one_table() {
     let answer = run(&fixture, &statement, &json!({})).unwrap();
     assert_eq!(answer.matches("card_").count(), 60);
     assert_eq!(fixture.calls.load(Ordering::Relaxed), crate::sql::feed::MOST_PARTS + 1);
+}
+
+#[test]
+fn parts_of_two_moments_never_stand_together() {
+    let cards: Vec<Value> = (0..6).map(|n| card(n, ["a", "b"][n as usize % 2])).collect();
+    let mut fixture = Fixture::new(&files(&cards));
+    fixture.changing = true;
+    let statement = "SELECT id FROM {{list_cards}} WHERE taskId = 'a' OR taskId = 'b' ORDER BY id";
+    let answer = run(&fixture, statement, &json!({})).unwrap();
+    assert_eq!(answer.matches("card_").count(), 6);
+    // Part a, part b of a later moment, then all of it.
+    assert_eq!(fixture.calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn all_attempts_together_have_the_time_of_one() {
+    let cards: Vec<Value> = (0..4).map(|n| card(n, ["a", "b"][n as usize % 2])).collect();
+    let fixture = Fixture::new(&files(&cards));
+    let limits = Limits { time: Duration::from_millis(400), ..Limits::default() };
+    let sql = Sql::new(Box::new(Sqlite), limits);
+    // Counts for long before it asks for rows, and does so anew with them.
+    let statement = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000), \
+         slow(s) AS MATERIALIZED (SELECT count(*) FROM n) \
+         SELECT s, id FROM slow CROSS JOIN {{list_cards}} WHERE taskId = 'a'";
+    let request = Request { sql: statement.to_owned(), ..Request::default() };
+    let began = Instant::now();
+    let error = sql.run(&fixture, AT, &request).unwrap_err();
+    assert!(matches!(error, SqlError::Timeout(_)), "{error:?}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn bodies_follow_the_rules_of_all_bodies() {
+    let fixture = Fixture::new(&files(&[card(1, "a")]));
+    let sql = Sql::new(Box::new(Sqlite), Limits::default());
+    let exec = |body: &str| sql.exec(&fixture, AT, body.as_bytes());
+    let deep = format!("{}1{}", "[".repeat(900), "]".repeat(900));
+    let sent =
+        r#"{"sql": "SELECT count(*) AS n FROM {{list_cards?task=$a}}", "params": {"a": DEEP}}"#;
+    assert!(exec(&sent.replace("DEEP", &deep)).unwrap().contains(r#"{"n":0}"#));
+    for twice in [
+        r#"{"sql": "SELECT 1", "sql": "SELECT 2"}"#,
+        r#"{"sql": "SELECT $a AS a", "params": {"a": 1, "a": 2}}"#,
+        r#"{"sql": "SELECT 1 AS a", "overrides": {"task": "1", "task": "2"}}"#,
+    ] {
+        assert!(exec(twice).unwrap_err().to_string().contains("twice"), "{twice}");
+    }
 }

@@ -115,7 +115,8 @@ impl Engine for DuckDb {
             let connection = Arc::clone(&connection);
             let (sql, limits, keep) = (query.sql.to_owned(), query.limits.clone(), query.keep);
             move || {
-                let query = Query { sql: &sql, tables: &[], limits: &limits, keep };
+                let query =
+                    Query { sql: &sql, tables: &[], limits: &limits, keep, spent: Duration::ZERO };
                 // Nobody listens any more after a time-out.
                 let _ = done.send(attempt(&connection, &opened.denied, &query));
             }

@@ -1,13 +1,18 @@
 //! The functions a statement may call: SQLite's own but for a few, and some that users of DuckDB write.
 //!
-//! Ours mean exactly what they mean there, or refuse. `instr` and `replace` are SQLite's again, in time
-//! linear in their arguments: nothing interrupts a function.
+//! Ours mean exactly what they mean there, or refuse. `instr`, `replace` and the trims are SQLite's again, in time
+//! linear in their arguments, and `like` and `glob` look at the clock: nothing else interrupts a function.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::time::Instant;
 
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result};
 
 mod aggregates;
+mod patterns;
 
 /// Functions that reach outside of the statement.
 pub(super) fn is_denied(name: &str) -> bool {
@@ -16,8 +21,8 @@ pub(super) fn is_denied(name: &str) -> bool {
         .any(|other| other.eq_ignore_ascii_case(name))
 }
 
-/// Makes ours known.
-pub(super) fn register(connection: &Connection) -> Result<()> {
+/// Makes ours known. What can take long ends at the deadline.
+pub(super) fn register(connection: &Connection, deadline: Instant) -> Result<()> {
     type Function = fn(&Context<'_>) -> Result<Value>;
     let functions: &[(&str, i32, Function)] = &[
         ("starts_with", 2, |c| two_texts(c, |text, part| text.starts_with(part))),
@@ -37,6 +42,9 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
         ("split_part", 3, split_part),
         ("instr", 2, instr),
         ("replace", 3, replace),
+        ("trim", 2, |c| trim(c, true, true)),
+        ("ltrim", 2, |c| trim(c, true, false)),
+        ("rtrim", 2, |c| trim(c, false, true)),
     ];
     let flags = FunctionFlags::SQLITE_UTF8
         | FunctionFlags::SQLITE_DETERMINISTIC
@@ -46,6 +54,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
         connection
             .create_scalar_function(*name, *count, flags, move |context| function(context))?;
     }
+    patterns::register(connection, flags, deadline)?;
     aggregates::register(connection, flags)
 }
 
@@ -53,7 +62,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
 pub(super) fn known() -> Vec<String> {
     let names = || -> Result<Vec<String>> {
         let connection = Connection::open_in_memory()?;
-        register(&connection)?;
+        register(&connection, Instant::now())?;
         let mut statement = connection.prepare(
             "SELECT DISTINCT name FROM pragma_function_list WHERE name GLOB '[a-z]*' ORDER BY name",
         )?;
@@ -197,15 +206,30 @@ fn owned(value: ValueRef<'_>) -> Value {
 }
 
 /// An argument as SQLite takes it for a text.
-fn any_text(value: ValueRef<'_>) -> Option<String> {
+fn any_text(value: ValueRef<'_>) -> Option<Cow<'_, str>> {
     match value {
         ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(number.to_string()),
-        ValueRef::Real(number) => Some(json_text::float_text(number)),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
-            Some(String::from_utf8_lossy(bytes).into_owned())
-        }
+        ValueRef::Integer(number) => Some(number.to_string().into()),
+        ValueRef::Real(number) => Some(json_text::float_text(number).into()),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(String::from_utf8_lossy(bytes)),
     }
+}
+
+/// Without the characters of the second argument at the ends.
+fn trim(context: &Context<'_>, start: bool, end: bool) -> Result<Value> {
+    let (Some(text), Some(set)) = (any_text(context.get_raw(0)), any_text(context.get_raw(1)))
+    else {
+        return Ok(Value::Null);
+    };
+    let set = set.chars().collect::<HashSet<_>>();
+    let mut text = &*text;
+    if start {
+        text = text.trim_start_matches(|c| set.contains(&c));
+    }
+    if end {
+        text = text.trim_end_matches(|c| set.contains(&c));
+    }
+    Ok(Value::Text(text.to_owned()))
 }
 
 fn instr(context: &Context<'_>) -> Result<Value> {
@@ -230,11 +254,11 @@ fn replace(context: &Context<'_>) -> Result<Value> {
     let arguments = [0, 1, 2].map(|at| any_text(context.get_raw(at)));
     let [Some(text), Some(part), Some(by)] = arguments else { return Ok(Value::Null) };
     if part.is_empty() {
-        return Ok(Value::Text(text));
+        return Ok(Value::Text(text.into_owned()));
     }
     let found = memchr::memmem::find_iter(text.as_bytes(), part.as_bytes()).count();
     if (text.len() - found * part.len()).saturating_add(found.saturating_mul(by.len())) > LONGEST {
         return refuse("the value would be too large");
     }
-    Ok(Value::Text(text.replace(&part, &by)))
+    Ok(Value::Text(text.replace(&*part, &by)))
 }

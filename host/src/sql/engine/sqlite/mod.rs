@@ -101,17 +101,16 @@ impl Engine for Sqlite {
 }
 
 fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
-    let started = Instant::now();
-    let time = query.limits.time;
+    let deadline = Instant::now() + query.limits.time.saturating_sub(query.spent);
     let mut connection = open(query.limits).map_err(|error| fault(&error, query))?;
     let wanted = Wanted::default();
     let setup = |connection: &mut Connection| -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
-        functions::register(connection)?;
+        functions::register(connection, deadline)?;
         for (at, (name, feed)) in query.tables.iter().enumerate() {
             records::register(connection, name, at, feed, &wanted)?;
         }
         connection
-            .progress_handler(STEPS_BETWEEN_CHECKS, Some(move || started.elapsed() > time))?;
+            .progress_handler(STEPS_BETWEEN_CHECKS, Some(move || Instant::now() > deadline))?;
         guard(connection, query, &wanted)
     };
     let denied = setup(&mut connection).map_err(|error| fault(&error, query))?;
