@@ -164,7 +164,9 @@ impl AppStore {
 /// variable `OPENFUSED_APP_DIR_STATE`, else `.openfused/app` in the home directory. Empty counts as
 /// absent; nothing is expanded or normalised.
 pub fn resolve_app_dir(param: Option<&str>) -> PathBuf {
-    resolve(param, std::env::var_os("OPENFUSED_APP_DIR_STATE"), std::env::home_dir)
+    // An empty `HOME` is one; only without any is the account's looked up.
+    let home = || std::env::var_os("HOME").map(PathBuf::from).or_else(std::env::home_dir);
+    resolve(param, std::env::var_os("OPENFUSED_APP_DIR_STATE"), home)
 }
 
 fn resolve(

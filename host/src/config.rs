@@ -53,7 +53,7 @@ pub struct Settings {
     /// `--log`, `UDF_HOST_LOG`: a tracing filter, for example `info` or `host=debug`.
     pub log: Option<String>,
     /// `--body-limit`, `UDF_HOST_BODY_LIMIT`: bytes of a request body.
-    pub body_limit: Option<usize>,
+    pub body_limit: Option<NonZeroUsize>,
     /// `--timeout-ms`, `UDF_HOST_TIMEOUT_MS`: what a call may take unless its `project.toml` says otherwise.
     pub timeout_ms: Option<u64>,
     /// `--in-flight`, `UDF_HOST_IN_FLIGHT`: calls that may run at one time.
@@ -280,7 +280,7 @@ impl Config {
             exit_with_parent: first(sources, |s| s.exit_with_parent).unwrap_or(false),
             agent: first(sources, |s| s.agent).unwrap_or(false),
             log: first(sources, |s| s.log.clone()),
-            body_limit: first(sources, |s| s.body_limit).unwrap_or(2 << 20),
+            body_limit: first(sources, |s| s.body_limit).map_or(2 << 20, NonZeroUsize::get),
             timeout: Duration::from_millis(first(sources, |s| s.timeout_ms).unwrap_or(30_000)),
             in_flight: first(sources, |s| s.in_flight).map_or(256, NonZeroUsize::get),
             watch: false,

@@ -62,6 +62,29 @@ fn found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
+/// Opens what is a file to its end: a pipe would hold whoever opens it until somebody takes the other side.
+fn open_regular(options: &mut OpenOptions, path: &Path) -> io::Result<(File, fs::Metadata)> {
+    let at_once = OFlags::NONBLOCK.bits() as i32;
+    let refused = |is: &str| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("this is {is}, not a file with records"),
+        )
+    };
+    let file = options.custom_flags(at_once).open(path).map_err(|error| {
+        let nobody_reads = error.raw_os_error() == Some(Errno::NXIO.raw_os_error());
+        if nobody_reads { refused("a pipe or a socket") } else { error }
+    })?;
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        Ok((file, meta))
+    } else if meta.is_dir() {
+        Err(io::ErrorKind::IsADirectory.into())
+    } else {
+        Err(refused("a pipe or a device"))
+    }
+}
+
 fn write_parts(file: &mut File, parts: &[&[u8]]) -> io::Result<()> {
     // The kernel takes at most 1024 slices at once.
     for chunk in parts.chunks(1024) {
@@ -93,16 +116,22 @@ impl Backend for FileBackend {
     }
 
     fn read(&self, path: &Path) -> io::Result<Option<(Vec<u8>, Stamp)>> {
-        let Some(mut file) = found(File::open(path))? else { return Ok(None) };
-        let stamp = Stamp::of(&file.metadata()?);
+        let Some((mut file, meta)) = found(open_regular(OpenOptions::new().read(true), path))?
+        else {
+            return Ok(None);
+        };
+        let stamp = Stamp::of(&meta);
         let mut content = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or(0));
         file.read_to_end(&mut content)?;
         Ok(Some((content, stamp)))
     }
 
     fn last_byte(&self, path: &Path) -> io::Result<Option<u8>> {
-        let Some(mut file) = found(File::open(path))? else { return Ok(None) };
-        if file.metadata()?.len() == 0 {
+        let Some((mut file, meta)) = found(open_regular(OpenOptions::new().read(true), path))?
+        else {
+            return Ok(None);
+        };
+        if meta.len() == 0 {
             return Ok(None);
         }
         file.seek(SeekFrom::End(-1))?;
@@ -113,24 +142,24 @@ impl Backend for FileBackend {
 
     fn write(&self, path: &Path, parts: &[&[u8]], mode: WriteMode, sync: bool) -> io::Result<()> {
         let mut options = OpenOptions::new();
-        match mode {
+        let file = match mode {
             WriteMode::Truncate => {
                 let no_follow = OFlags::NOFOLLOW.bits() as i32;
-                options.write(true).create(true).truncate(true).custom_flags(no_follow)
+                options.write(true).create(true).truncate(true).custom_flags(no_follow);
+                match options.open(path) {
+                    Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                        fs::remove_file(path)?;
+                        options.open(path)
+                    }
+                    other => other,
+                }
             }
-            WriteMode::New => options.write(true).create_new(true),
-            WriteMode::Append => options.append(true).create(true),
+            WriteMode::New => options.write(true).create_new(true).open(path),
+            WriteMode::Append => {
+                open_regular(options.append(true).create(true), path).map(|(file, _)| file)
+            }
         };
-        let mut file = match options.open(path) {
-            Err(error)
-                if mode == WriteMode::Truncate
-                    && error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) =>
-            {
-                fs::remove_file(path)?;
-                options.open(path)
-            }
-            other => other,
-        }?;
+        let mut file = file?;
         write_parts(&mut file, parts)?;
         if sync {
             file.sync_data()?;

@@ -375,3 +375,26 @@ fn paths_are_taken_as_named() {
     assert!(place.at("~/y/state/cards.json").exists());
     assert_eq!(app.dir(), place.at("~/x/../y"));
 }
+
+#[test]
+fn what_is_no_file_is_refused_at_once() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let place = Place::with("tasks", b"[1]");
+    let app = place.app();
+    let fifo = place.at("state/cards.json");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    for error in
+        [app.read("cards").map(|_| ()).unwrap_err(), app.begin(&["cards"]).map(|_| ()).unwrap_err()]
+    {
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert!(cause.contains("not a file with records"), "{error}: {cause}");
+    }
+    assert_eq!(app.read("tasks").unwrap().len(), 1);
+    // And a log that is one.
+    let log = app.log("runs", "r").unwrap();
+    std::fs::create_dir_all(log.path().parent().unwrap()).unwrap();
+    mknodat(CWD, log.path(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let error = log.append("{}").unwrap_err();
+    let cause = std::error::Error::source(&error).unwrap().to_string();
+    assert!(cause.contains("not a file with records"), "{error}: {cause}");
+}

@@ -3,8 +3,6 @@
 mod operations;
 mod store;
 
-use std::path::Path;
-
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -65,7 +63,7 @@ impl Finding {
 
 impl Doctor {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
-        let app_dir = core_store::resolve_app_dir(config.app_dir.as_deref().and_then(Path::to_str));
+        let app_dir = config.app_dir.clone().unwrap_or_else(|| core_store::resolve_app_dir(None));
         let cache_dir = config.cache_dir.clone();
         let host = Host::start(Config { no_build: true, ..config })?;
         progress::until_settled(&host);
@@ -75,7 +73,9 @@ impl Doctor {
         let problems =
             findings.iter().filter(|finding| finding.severity == Severity::Problem).count();
         if self.json {
-            output::json(&json!({"problems": problems, "findings": findings, "appDir": app_dir}))?;
+            output::json(
+                &json!({"problems": problems, "findings": findings, "appDir": app_dir.to_string_lossy()}),
+            )?;
         } else {
             for finding in &findings {
                 let mark = match finding.severity {

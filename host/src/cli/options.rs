@@ -75,7 +75,7 @@ pub(super) struct ServeOptions {
     max_versions: Option<NonZeroUsize>,
     /// The most bytes of a request body [default: 2097152] [env: UDF_HOST_BODY_LIMIT]
     #[arg(long, value_name = "BYTES", alias = "body-limit")]
-    max_body: Option<usize>,
+    max_body: Option<NonZeroUsize>,
     /// Run agent tasks as well, as `agent serve` does [env: UDF_HOST_AGENT; the model's: UDF_HOST_LLM_PROVIDER,
     /// UDF_HOST_LLM_MODEL, UDF_HOST_LLM_BASE_URL, UDF_HOST_LLM_KEY]
     #[arg(long)]
