@@ -94,7 +94,7 @@ fn of_operations(ops: &[Op<'_>], page: &mut Page) {
     }
     let built = "When its artifact was built, in seconds since 1970.";
     page.each("udf_host_op_built_time_seconds", Kind::Gauge, built, ops, |op| op.view.built_at);
-    let versions = "Builds of it that are open in the host's process.";
+    let versions = "Builds of it that are open in the host's process and its workers.";
     page.each("udf_host_op_open_versions", Kind::Gauge, versions, ops, |op| Some(op.view.versions));
     let bytes = "The bytes of the files of those builds.";
     page.each("udf_host_op_open_version_bytes", Kind::Gauge, bytes, ops, |op| {

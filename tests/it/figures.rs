@@ -212,6 +212,7 @@ fn list_shows_a_running_host_by_origin_variable_or_handshake_file() {
                 "ERRORS",
                 "P50",
                 "P99",
+                "OPEN",
                 "VERSION",
                 "BUILT",
                 "HASH",
@@ -225,7 +226,7 @@ fn list_shows_a_running_host_by_origin_variable_or_handshake_file() {
         let cells: Vec<&str> =
             row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
         assert_eq!((cells[1], cells[3], cells[4]), ("ready", "1", "1"), "{row}");
-        assert!(cells[5].ends_with('s') && cells[6].ends_with('s') && cells[7] == "0.1.0", "{row}");
+        assert!(cells[5].ends_with('s') && cells[6].ends_with('s') && cells[8] == "0.1.0", "{row}");
     }
     let (_, json, _) = list(&["--json", "--host", file], &[]);
     let listed: Value = parse(&json);

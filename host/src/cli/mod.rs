@@ -9,6 +9,7 @@ mod describe;
 mod doctor;
 mod exec;
 mod exit;
+mod figures;
 mod inbox;
 mod list;
 mod new;

@@ -23,7 +23,14 @@ pub(super) fn find(host: &Host, name: &str) -> Result<Address, HostError> {
     choose(&all, name)
 }
 
-fn choose(all: &[Address], name: &str) -> Result<Address, HostError> {
+/// The one of these that a name, short or whole, means.
+///
+/// # Errors
+/// As [`find`].
+pub(super) fn choose(all: &[Address], name: &str) -> Result<Address, HostError> {
+    if let Some(whole) = Address::parse(name).filter(|whole| all.contains(whole)) {
+        return Ok(whole);
+    }
     let (project, op) = match name.split_once('.') {
         Some((project, op)) => (Some(project), op),
         None => (None, name),
@@ -60,6 +67,7 @@ mod tests {
             .map(|name| Address::parse(name).unwrap());
         for (name, want) in [
             ("a.get", Ok("_core.a.get")),
+            ("x.b.list", Ok("x.b.list")),
             ("get", Err("fits several operations: `_core.a.get`, `_core.b.get`")),
             ("b.list", Err("fits several")),
             ("b.none", Err("unknown operation `none` in project `b`")),

@@ -70,7 +70,8 @@ pub(super) struct ServeOptions {
     /// Serve what is there at the start; do not watch the folders for changes [env: UDF_HOST_NO_WATCH]
     #[arg(long)]
     no_watch: bool,
-    /// Builds of one operation that stay open in the host [default: 64] [env: UDF_HOST_MAX_VERSIONS]
+    /// Builds of one operation that the host opens in its own process; the next ones run in a worker [default: 64]
+    /// [env: UDF_HOST_MAX_VERSIONS]
     #[arg(long, value_name = "N")]
     max_versions: Option<NonZeroUsize>,
     /// The most bytes of a request body [default: 2097152] [env: UDF_HOST_BODY_LIMIT]

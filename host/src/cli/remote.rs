@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use json_text::{Json, Specials};
+use serde_json::Value;
 
 use super::visible;
 use crate::envelope::REPLY_LIMIT;
@@ -102,6 +103,20 @@ impl Remote {
     pub(super) fn get(&self, route: &str) -> Result<Vec<u8>, HostError> {
         let request = self.agent.get(format!("{}{route}", self.origin));
         self.judge(request.header("Authorization", self.bearer()).call())
+    }
+
+    /// The data of a GET that went well.
+    ///
+    /// # Errors
+    /// As [`Remote::get`].
+    pub(super) fn data(&self, route: &str) -> Result<Value, HostError> {
+        let envelope = self.get(route)?;
+        let mut envelope: Value =
+            serde_json::from_slice(&envelope).map_err(|error| HostError::Internal {
+                message: "the host's answer cannot be read".to_owned(),
+                detail: error.to_string(),
+            })?;
+        Ok(envelope["data"].take())
     }
 
     /// The envelope of a POST that went well.

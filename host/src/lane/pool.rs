@@ -1,12 +1,11 @@
 //! [`Pool`]: the workers of one project, or of one operation in quarantine.
 
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::process::Process;
 use super::supervisor::Supervisor;
-use crate::plugins::Address;
+use crate::plugins::{Address, Loaded};
 
 /// With as many calls in each worker as this, a project gets another one.
 const BUSY: usize = 8;
@@ -58,12 +57,12 @@ impl Pool {
     }
 
     /// Takes a call into the worker with the fewest, under a number; waits for one that is being started. A worker that
-    /// holds too many versions of the operation is retired.
+    /// has an older version of the operation is retired: it ends with the calls that it has.
     pub(super) fn place(
         self: &Arc<Self>,
         supervisor: &Supervisor,
         op: &Address,
-        artifact: &Path,
+        loaded: &Loaded,
         until: Instant,
     ) -> Result<(Arc<Process>, u64), NoPlace> {
         let mut state = self.state();
@@ -72,9 +71,9 @@ impl Pool {
             let best =
                 state.workers.iter().filter(|it| it.takes_calls()).min_by_key(|it| it.load());
             if let Some(worker) = best.cloned() {
-                if !worker.has_room_for(op, artifact) {
+                if !worker.suits(loaded) {
                     tracing::info!(worker = worker.number(), %op,
-                        "the worker holds too many versions of it and is replaced");
+                        "the worker has an older version of it and is replaced");
                     worker.retire();
                     continue;
                 }

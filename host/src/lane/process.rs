@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,11 +16,7 @@ use super::cause::Cause;
 use super::frames::ToWorker;
 use super::link::Link;
 use super::output::Output;
-use crate::plugins::Address;
-
-/// Versions of one operation that a worker may hold. They are never unloaded, so the next one goes to a fresh worker,
-/// and their memory returns with the old one.
-const MOST_VERSIONS: usize = 64;
+use crate::plugins::{Address, Entrance, Loaded, Versions};
 
 /// Settings of the host that a worker must not see: they may hold keys, and none of them is meant for a plugin.
 const HIDDEN: &str = "UDF_HOST_";
@@ -56,7 +52,8 @@ pub(super) struct Process {
     overdue: AtomicUsize,
     /// Whether processes that it started were there when its last call ended.
     pub(super) leftovers: AtomicBool,
-    held: Mutex<HashMap<Address, HashSet<String>>>,
+    /// Counts of the operations that it holds builds of; none once it is gone.
+    held: Mutex<Option<Vec<Arc<Versions>>>>,
     /// Operations that have been blamed for its end.
     blamed: Mutex<HashSet<Address>>,
     life: Mutex<Life>,
@@ -171,7 +168,7 @@ impl Process {
             retired: AtomicBool::new(false),
             overdue: AtomicUsize::new(0),
             leftovers: AtomicBool::new(false),
-            held: Mutex::default(),
+            held: Mutex::new(Some(Vec::new())),
             blamed: Mutex::default(),
             life: Mutex::new(life),
             ended: Condvar::new(),
@@ -279,21 +276,17 @@ impl Process {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Whether it holds, or has room for, this version of an operation.
-    pub(super) fn has_room_for(&self, op: &Address, artifact: &Path) -> bool {
+    /// Whether it may be asked for this version of an operation. Not when it has an older one: what was opened is never
+    /// closed, but its memory returns with the worker that had it.
+    pub(super) fn suits(&self, loaded: &Loaded) -> bool {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let versions = match held.get_mut(op) {
-            Some(versions) => versions,
-            None => held.entry(op.clone()).or_default(),
-        };
-        let name = artifact.file_stem().unwrap_or_default().to_string_lossy();
-        if versions.contains(&*name) {
-            return true;
+        // One that is gone takes no calls; who finds that out looks for another worker.
+        let Some(held) = held.as_mut() else { return true };
+        match loaded.enter(self.number()) {
+            Entrance::First => held.push(Arc::clone(&loaded.versions)),
+            Entrance::Open => {}
+            Entrance::Outdated => return false,
         }
-        if versions.len() >= MOST_VERSIONS {
-            return false;
-        }
-        versions.insert(name.into_owned());
         true
     }
 
@@ -313,6 +306,9 @@ impl Process {
             return;
         }
         end(self.pid);
+        // Before the system may give its number to another.
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        held.into_iter().flatten().for_each(|versions| versions.leave(self.number()));
         // Nobody has left yet: all who wait for an answer wait for this.
         life.victims = self.running().values().map(|call| call.op.clone()).collect();
         match life.child.wait() {

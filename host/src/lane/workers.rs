@@ -117,7 +117,7 @@ impl Lane for Workers {
         let mut may_retry = job.loaded.is_read_only() && job.loaded.descriptor.calls.is_empty();
         loop {
             let pool = self.pool(job);
-            let placed = pool.place(&self.supervisor, op, &job.loaded.artifact, job.deadline);
+            let placed = pool.place(&self.supervisor, op, job.loaded, job.deadline);
             let (worker, call) = match placed {
                 Ok(placed) => placed,
                 Err(NoPlace::Late) => return Err(timeout()),

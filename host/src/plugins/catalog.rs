@@ -47,7 +47,7 @@ pub struct Entry {
     pub stats: Arc<OpStats>,
     /// Whether it has proven fast enough to run without a thread of its own.
     pub(crate) pace: Arc<Pace>,
-    /// Which builds of it are open in this process; a newer version goes on counting here.
+    /// Which builds of it are open; a newer version goes on counting here.
     pub(crate) versions: Arc<Versions>,
     condition: RwLock<Condition>,
 }
@@ -142,7 +142,7 @@ pub struct EntryView {
     pub descriptor: Option<serde_json::Value>,
     /// Where its calls run.
     pub lane: &'static str,
-    /// Set while the operation is in quarantine: why, and what that means.
+    /// Set while its calls run elsewhere than it was meant to: why, and what that means.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lane_note: Option<String>,
     /// What a call may take, if `project.toml` says so.
@@ -156,7 +156,7 @@ pub struct EntryView {
     /// What became of a newer version, while the older one answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<UpdateView>,
-    /// How many builds of it are open in the host's process; they stay so until it ends.
+    /// How many builds of it are open, in the host's process and its workers; they stay so until that process ends.
     pub versions: usize,
     /// The bytes of their files.
     pub version_bytes: u64,
@@ -322,6 +322,20 @@ impl Entry {
         crate::lane::runs_in(if stays { LaneChoice::Inline } else { LaneChoice::Worker })
     }
 
+    /// Said while its calls run in a worker only because the host has opened as many of its builds as it may.
+    pub(crate) fn moved(&self, loaded: &Loaded) -> Option<String> {
+        let moved = self.settings.lane_of(&self.address) == LaneChoice::Inline
+            && !self.versions.admits(&loaded.hash)
+            && self.lane_for(&loaded.hash) == LaneChoice::Worker;
+        moved.then(|| {
+            format!(
+                "the host has {} versions of it open, which is the most (--max-versions): newer ones run in a worker \
+                 until the host is restarted",
+                self.versions.most()
+            )
+        })
+    }
+
     /// Whether this build may run where its calls run.
     pub(crate) fn admit(&self, hash: &str) -> Result<(), Box<Refusal>> {
         if self.lane_for(hash) == LaneChoice::Worker || self.versions.admits(hash) {
@@ -391,9 +405,10 @@ impl Entry {
             detail: refusal.and_then(|refusal| refusal.detail.clone()),
             descriptor: loaded.map(|loaded| loaded.descriptor_json.clone()),
             lane: self.lane().name(),
-            lane_note: loaded
-                .and_then(|loaded| loaded.crashes.quarantine())
-                .map(|it| it.to_string()),
+            lane_note: loaded.and_then(|loaded| {
+                let quarantine = loaded.crashes.quarantine().map(|it| it.to_string());
+                quarantine.or_else(|| self.moved(loaded))
+            }),
             timeout_ms: self.settings.timeout.and_then(|time| u64::try_from(time.as_millis()).ok()),
             cache_max_age: self.settings.cache_max_age.map(|time| time.as_secs()),
             folder: self.folder.clone(),

@@ -12,7 +12,7 @@ use super::artifact::Artifact;
 use super::load;
 use super::manifest::SHIPPED_WORKSPACE;
 use super::refusal::Refusal;
-use super::versions::Versions;
+use super::versions::{Entrance, Versions};
 use super::{Address, LaneChoice};
 use crate::lane::CrashRecord;
 
@@ -33,7 +33,10 @@ pub struct Loaded {
     pub built_at: SystemTime,
     /// What it may touch.
     pub(crate) access: Arc<Access>,
-    versions: Arc<Versions>,
+    /// Where it is counted when it is opened.
+    pub(crate) versions: Arc<Versions>,
+    /// Which one it is of them.
+    number: u64,
     /// How often it ended its worker.
     pub(crate) crashes: CrashRecord,
     opened: OnceLock<Result<PluginRef, Arc<Refusal>>>,
@@ -67,6 +70,7 @@ impl Loaded {
             bytes: artifact.bytes,
             built_at: artifact.built_at,
             versions: Arc::clone(versions),
+            number: versions.number(),
             crashes: CrashRecord::beside(&artifact.path),
             opened: OnceLock::new(),
         })
@@ -81,6 +85,11 @@ impl Loaded {
             Ok(plugin)
         };
         self.opened.get_or_init(open).clone()
+    }
+
+    /// Notes that this worker is about to open it, unless the worker has an older version of it.
+    pub(crate) fn enter(&self, worker: i32) -> Entrance {
+        self.versions.enter(worker, self.number, &self.hash, self.bytes)
     }
 
     /// Why the library could not be opened here although a probe could open it, once that has happened.

@@ -38,3 +38,4 @@ pub use manifest::{DEFAULT_WORKSPACE, LaneChoice, OpSettings};
 pub use refusal::Refusal;
 pub use sdk::host::Descriptor;
 pub use versions::MOST_VERSIONS;
+pub(crate) use versions::{Entrance, Versions};

@@ -130,8 +130,9 @@ fn initialisers_that_abort_or_hang_cost_a_child() {
     assert_eq!(host.stdout_rest(), "");
 }
 
-/// The pinned recipe of the first interface, built in three more ways.
+/// The pinned recipe of the first interface, as it is and in three more ways.
 struct Pinned {
+    old: Vec<u8>,
     aborts: Vec<u8>,
     later: Vec<u8>,
     reshaped: Vec<u8>,
@@ -151,7 +152,7 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
     };
     lay(
         "Cargo.toml",
-        "[workspace]\nresolver = \"3\"\nmembers = [\"aborts\", \"later\", \"reshaped\"]\n[profile.dev]\ndebug = false\n",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"old\", \"aborts\", \"later\", \"reshaped\"]\n[profile.dev]\ndebug = false\n",
     );
     lay("Cargo.lock", &fs::read_to_string(checkout().join("Cargo.lock")).unwrap());
     lay("sdk/Cargo.toml", &read("sdk/Cargo.toml"));
@@ -168,6 +169,7 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
     let source = read("plugin/src/lib.rs");
     let manifest = read("plugin/Cargo.toml");
     for (name, sdk, change) in [
+        ("old", "../sdk", ("interface: 1", "interface: 1")),
         ("aborts", "../sdk", ("\"panic\":\"unwind\"", "\"panic\":\"abort\"")),
         ("later", "../sdk", ("Plugin { interface: 1,", "Plugin { interface: 2,")),
         (
@@ -182,7 +184,12 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
         assert!(source.contains(change.0), "the recipe has changed: no {}", change.0);
         let source = source
             .replace(change.0, change.1)
-            .replace("\"op\":\"old\"", &format!("\"op\":\"{name}\""));
+            .replace("\"op\":\"old\"", &format!("\"op\":\"{name}\""))
+            // Only a build that aborts on it may do that at the boundary.
+            .replace(
+                "if id == b\"unknown\"",
+                "if id == b\"panic\" { panic!(\"by order\") }\n    if id == b\"unknown\"",
+            );
         lay(&format!("{name}/src/lib.rs"), &source);
     }
     let build = |name: &str, flags: &[&str]| {
@@ -195,6 +202,7 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
         fs::read(root.join("target/debug").join(format!("lib{name}.so"))).unwrap()
     };
     Pinned {
+        old: build("old", &[]),
         aborts: build("aborts", &["-C", "panic=abort"]),
         later: build("later", &[]),
         reshaped: build("reshaped", &[]),
@@ -226,19 +234,72 @@ fn artifacts_of_another_boundary_are_refused_by_the_running_host() {
     assert_eq!(host.ended(), None);
 }
 
+/// A state folder with one card.
+fn one_card(folder: &Path) -> PathBuf {
+    write(&folder.join("store/state/cards.json"), b"[\n  {\n    \"id\": \"c1\"\n  }\n]\n");
+    folder.join("store")
+}
+
 #[test]
-fn an_artifact_that_aborts_on_panics_is_not_run_in_the_host() {
+fn a_plugin_of_the_first_interface_answers_in_both_lanes() {
     let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("plugins");
+    let (root, store) = (folder.path().join("plugins"), one_card(folder.path()));
+    for lane in ["inline", "worker"] {
+        write(&place(&root, lane, "old"), &PINNED.old);
+        write(&root.join(lane).join("project.toml"), format!("lane = {lane:?}\n").as_bytes());
+    }
+    let host = host_over(&root, "info");
+    for lane in ["inline", "worker"] {
+        let call =
+            |id: &str| host.exec("default", lane, "old", &json!({"id": id, "app_dir": store}));
+        let (status, envelope) = call("c1");
+        assert_eq!((status, &envelope["data"]), (200, &json!({"id": "c1"})), "{lane}: {envelope}");
+        let (status, envelope) = call("c2");
+        assert!(status >= 400 && envelope.to_string().contains("no such card"), "{envelope}");
+        // What no host of its time knew is an error of the call, as it was then.
+        let (status, envelope) = call("unknown");
+        assert!(status >= 400 && envelope["data"].is_null(), "{lane}: {envelope}");
+        let listed = listed(&host, "old", |udf| udf["state"] == "ready");
+        assert_eq!(listed["descriptor"]["interface"], 1, "{listed}");
+    }
+}
+
+#[test]
+fn an_artifact_that_aborts_on_panics_runs_in_workers_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (root, store) = (folder.path().join("plugins"), one_card(folder.path()));
     write(&place(&root, "feedback-management", "get_card"), &sound());
     write(&root.join("shaky/project.toml"), b"lane = \"inline\"\n");
     write(&place(&root, "shaky", "aborts"), &PINNED.aborts);
     let mut host = host_over(&root, "info");
+    let call = |host: &HostProcess, id: &str| {
+        host.exec("default", "shaky", "aborts", &json!({"id": id, "app_dir": store}))
+    };
     let refused = listed(&host, "aborts", |udf| udf["state"] == "refused");
     assert_eq!(refused["expected"], "panic = \"unwind\"", "{refused}");
     assert_eq!(refused["found"], "panic = \"abort\"", "{refused}");
     assert!(refused["remedy"].as_str().unwrap().contains("worker"), "{refused}");
-    let (status, envelope) = host.exec("default", "shaky", "aborts", &json!({"id": "x"}));
+    let (status, envelope) = call(&host, "c1");
+    assert!(status >= 400 && envelope["data"].is_null(), "{envelope}");
+    assert!(answers(&host), "{}", host.stderr());
+
+    // As the remedy says. What it is built with is no fault there.
+    write(&root.join("shaky/project.toml"), b"lane = \"worker\"\n");
+    listed(&host, "aborts", |udf| udf["state"] == "ready" && udf["lane"] == "worker");
+    let (status, envelope) = call(&host, "c1");
+    assert_eq!((status, &envelope["data"]), (200, &json!({"id": "c1"})), "{envelope}");
+    let (status, envelope) = call(&host, "panic");
+    let said = envelope["error"].as_str().unwrap();
+    assert!(
+        status == 500 && said.contains("SIGABRT") && said.contains("shaky.aborts"),
+        "{envelope}"
+    );
+    let (status, envelope) = call(&host, "c1");
+    assert_eq!((status, &envelope["data"]), (200, &json!({"id": "c1"})), "{envelope}");
+    // And back: the version that answers may not do so any more.
+    write(&root.join("shaky/project.toml"), b"lane = \"inline\"\n");
+    listed(&host, "aborts", |udf| udf["state"] == "refused");
+    let (status, envelope) = call(&host, "c1");
     assert!(status >= 400 && envelope["data"].is_null(), "{envelope}");
     assert!(answers(&host), "{}", host.stderr());
     assert_eq!(host.ended(), None);

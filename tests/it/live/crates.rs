@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::scene::{BUILD, Scene, cargo, put, says};
 use crate::support::fixture::write;
 use crate::support::host_process::{HostProcess, wait_until};
+use crate::support::processes::workers;
 
 #[test]
 fn new_then_save_then_call_without_a_restart() {
@@ -55,6 +56,16 @@ fn a_build_that_fails_keeps_the_version_before_it() {
     assert!(described.contains("undefined_name"), "{described}");
     assert!(host.stderr().contains("undefined_name"), "{}", host.stderr());
     assert!(host.stderr().contains("the version before it goes on answering"));
+    // Both commands tell it of the running host, and the compiler's message with it.
+    for words in
+        [&["list"][..], &["describe", "livefail.says"], &["describe", "default.livefail.says"]]
+    {
+        let (done, said) = scene.command_at(&host, words);
+        assert!(
+            done && said.contains("ready") && said.contains("undefined_name"),
+            "{words:?}: {said}"
+        );
+    }
     // Those who only look are told the same, without a build.
     for words in [&["list"][..], &["describe", "livefail.says"]] {
         let (_, said) = scene.command(words);
@@ -122,9 +133,12 @@ use sdk::prelude::*;
 
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 
-/// Leaves a mark that it has begun, then waits for the file.
+/// Leaves a mark that it has begun, then waits for the file. Or says which process it is.
 #[udf]
 fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> {{
+    if path == "pid" {{
+        return Ok(Reply::value(&json!(std::process::id())));
+    }}
     if !path.is_empty() {{
         let mark = format!("{{path}}.{{}}", BEGUN.fetch_add(1, Ordering::Relaxed));
         std::fs::File::create(mark).map_err(|error| UdfError::raised(error.to_string()))?;
@@ -142,6 +156,13 @@ fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> 
     write(&scene.at("project.toml"), b"[udfs.waits]\ntimeout = \"10m\"\n");
     let host = scene.host();
     scene.answers(&host, "waits", "one");
+    // In a worker: a fresh one takes the new version, the one before it ends with the last of its calls.
+    let process = || {
+        let (_, envelope) = host.exec("default", "liveflight", "waits", &json!({"path": "pid"}));
+        u32::try_from(envelope["data"].as_u64().unwrap()).unwrap()
+    };
+    let old = process();
+    assert_eq!(workers(host.pid()), [old]);
     let file = scene.tree.path().join("go");
     thread::scope(|scope| {
         let flights: Vec<_> = (0..8)
@@ -158,6 +179,8 @@ fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> 
         assert!(begun.is_some(), "{}", host.stderr());
         write(&scene.at("waits/src/lib.rs"), waits("two").as_bytes());
         scene.answers(&host, "waits", "two");
+        let both = workers(host.pid());
+        assert!(both.contains(&old) && both.contains(&process()), "{old} {both:?}");
         write(&file, b"");
         for flight in flights {
             let (status, envelope) = flight.join().unwrap();
@@ -165,6 +188,12 @@ fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> 
         }
     });
     scene.answers(&host, "waits", "two");
+    let ended = wait_until(BUILD, "the worker with the old version", || {
+        (workers(host.pid()) == [process()]).then_some(())
+    });
+    assert!(ended.is_some(), "{:?}\n{}", workers(host.pid()), host.stderr());
+    assert_ne!(process(), old);
+    assert!(!host.stderr().contains("crashed"), "{}", host.stderr());
 }
 
 #[test]

@@ -56,9 +56,22 @@ impl Scene {
         HostProcess::start(&self.options())
     }
 
+    /// Runs a command of the host that asks a running one.
+    pub(super) fn command_at(&self, host: &HostProcess, words: &[&str]) -> (bool, String) {
+        self.run(
+            Command::new(&built().host)
+                .env("UDF_HOST_ORIGIN", &host.origin)
+                .env("UDF_HOST_TOKEN", &host.token),
+            words,
+        )
+    }
+
     /// Runs a command of the host over the same root.
     pub(super) fn command(&self, words: &[&str]) -> (bool, String) {
-        let mut command = Command::new(&built().host);
+        self.run(&mut Command::new(&built().host), words)
+    }
+
+    fn run(&self, command: &mut Command, words: &[&str]) -> (bool, String) {
         command.args(words).arg("--only").arg("--udfs").arg(self.root());
         let output = command.env("XDG_CACHE_HOME", &built().cache).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

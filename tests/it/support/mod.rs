@@ -12,6 +12,7 @@ pub(crate) mod fixture;
 pub(crate) mod host_process;
 pub(crate) mod model;
 pub(crate) mod pocketbase;
+pub(crate) mod processes;
 pub(crate) mod runs;
 pub(crate) mod scripted_server;
 

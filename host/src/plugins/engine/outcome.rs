@@ -91,6 +91,9 @@ pub(super) fn take(
             if newer {
                 let after_ms = began.elapsed().as_millis();
                 tracing::info!(op = %entry.address, after_ms, "a new version answers");
+                if let Some(note) = entry.ready().and_then(|loaded| entry.moved(&loaded)) {
+                    tracing::warn!(op = %entry.address, "{note}");
+                }
             }
         }
         Err(refusal) => refuse(catalog, entry, refusal),
