@@ -35,11 +35,17 @@ mod run_feedback_cli;
 #[cfg(test)]
 mod run_feedback_crash;
 #[cfg(test)]
+mod run_feedback_doors;
+#[cfg(test)]
 mod run_feedback_github;
+#[cfg(test)]
+mod run_feedback_hostile;
 #[cfg(test)]
 mod run_feedback_races;
 #[cfg(test)]
 mod run_feedback_replies;
+#[cfg(test)]
+mod run_feedback_terminal;
 #[cfg(test)]
 mod specs;
 #[cfg(test)]

@@ -107,6 +107,22 @@ fn names_that_are_not_plain_are_refused() {
 }
 
 #[test]
+fn what_is_no_file_keeps_nobody_waiting() {
+    let place = Place::new();
+    place.put("runs/r/state.json", "mine");
+    let run = folder(&place, "r");
+    rustix::fs::mkfifoat(rustix::fs::CWD, place.at("runs/r/pipe"), rustix::fs::Mode::RWXU).unwrap();
+    std::fs::create_dir(place.at("runs/r/directory")).unwrap();
+    let guard = run.lock(WAIT).unwrap();
+    for name in ["pipe", "directory"] {
+        assert!(matches!(run.read(name), Err(StoreError::Io { .. })), "{name}");
+        assert!(matches!(guard.append(name, "x\n"), Err(StoreError::Io { .. })), "{name}");
+    }
+    guard.replace("pipe", "mine").unwrap();
+    assert_eq!(run.read("pipe").unwrap().as_deref(), Some("mine"));
+}
+
+#[test]
 fn links_that_lead_out_are_refused() {
     let place = Place::new();
     place.put("outside/state.json", "secret");

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Read};
 
 use clap::Args;
-use json_text::{Layout, Specials};
+use json_text::{Json, Layout, Specials};
 
 use super::{Exit, exit, operation, output, progress};
 use crate::Host;
@@ -14,7 +14,8 @@ use crate::error::HostError;
 
 /// Call one operation and print what it answers.
 ///
-/// No running host is needed; one that runs on the same files does not mind.
+/// No running host is needed; one that runs on the same files does not mind. A reply that says `"status": "error"` with a
+/// number under `error` is printed like any other, and its number is the exit code.
 #[derive(Debug, Args)]
 #[command(after_help = exit::HELP)]
 pub(super) struct Exec {
@@ -32,8 +33,13 @@ impl Exec {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
         let whole = self.json.as_deref() == Some("");
         match self.call(config) {
-            Ok(envelope) if whole => output::line(&envelope).map(|()| Exit::Done),
-            Ok(envelope) => output::line(&data(&envelope)?).map(|()| Exit::Done),
+            Ok(envelope) => {
+                match whole {
+                    true => output::line(&envelope)?,
+                    false => output::line(&shown(&envelope)?)?,
+                }
+                Ok(refused(&envelope).map_or(Exit::Done, Exit::Operation))
+            }
             Err(error) if whole => {
                 output::line(&String::from_utf8_lossy(&envelope::render_error(
                     &error.to_string(),
@@ -88,12 +94,22 @@ impl Exec {
     }
 }
 
+/// What stands under `data`.
+fn data(envelope: &str) -> Option<Json<'_>> {
+    Json::trusted(envelope).get("data")
+}
+
+/// The number of a refusal, which is data like any other answer: `{"status": "error", "error": {"number": 3}}`.
+fn refused(envelope: &str) -> Option<u8> {
+    let data = data(envelope)?;
+    let is_error = data.get("status").is_some_and(|status| status.eq_str("error"));
+    let number = data.get("error").filter(|_| is_error)?.get("number")?.as_i64()?;
+    u8::try_from(number).ok().filter(|number| *number > 0)
+}
+
 /// What stands under `data`, indented for a person.
-fn data(envelope: &str) -> Result<String, HostError> {
-    let data = json_text::Json::trusted(envelope)
-        .get("data")
-        .map(json_text::Json::text)
-        .unwrap_or_default();
+fn shown(envelope: &str) -> Result<String, HostError> {
+    let data = data(envelope).map(Json::text).unwrap_or_default();
     if !io::stdout().is_terminal() {
         return Ok(data.to_owned());
     }
@@ -105,4 +121,29 @@ fn data(envelope: &str) -> Result<String, HostError> {
         },
     )?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_with_a_number_is_one() {
+        for (data, want) in [
+            (r#"{"status":"error","error":{"code":"X","number":3}}"#, Some(3)),
+            (r#"{"status":"error","error":{"code":"X"}}"#, None),
+            (r#"{"status":"error","error":"X"}"#, None),
+            (r#"{"status":"error","error":{"number":0}}"#, None),
+            (r#"{"status":"error","error":{"number":256}}"#, None),
+            (r#"{"status":"error","error":{"number":-1}}"#, None),
+            (r#"{"status":"error","error":{"number":"3"}}"#, None),
+            (r#"{"status":"success","error":{"number":3}}"#, None),
+            (r#"{"error":{"number":3}}"#, None),
+            (r#"[{"status":"error","error":{"number":3}}]"#, None),
+            (r#""error""#, None),
+            ("null", None),
+        ] {
+            assert_eq!(refused(&format!(r#"{{"data":{data},"error":null}}"#)), want, "{data}");
+        }
+    }
 }

@@ -205,11 +205,17 @@ impl Project {
 
     /// Takes the answer of the person at this terminal; an empty line leaves the request open.
     fn ask(&self, params: &Params, reply: &Value, question: &Question) -> Result<Exit, HostError> {
-        while let Some(response) = read(question.prompt()).filter(|line| !line.is_empty()) {
+        while let Some(line) = read(question.prompt()).filter(|line| !line.is_empty()) {
+            let response = match question.understood(&line) {
+                Ok(response) => response,
+                Err(offered) => {
+                    say(&format!("{offered}\n"));
+                    continue;
+                }
+            };
             let comment = read("Comment (empty for none): ").unwrap_or_default();
             let mut answer = of_run(params);
             let id = reply["result"]["request_id"].as_str().unwrap_or_default();
-            let response = question.choice(&response);
             for (name, text) in [("request_id", id), ("response", &response), ("comment", &comment)]
             {
                 answer.push((name.to_owned(), text.to_owned()));

@@ -12,6 +12,8 @@ pub(super) struct Question {
     /// Prompt, summary, artifact, numbered options with their descriptions.
     body: String,
     options: Vec<String>,
+    /// Whether any text is an answer.
+    is_free: bool,
 }
 
 impl Question {
@@ -22,6 +24,7 @@ impl Question {
         Question {
             head: format!("❓ {} needed in {}:{}", shown("type"), shown("phase"), shown("step")),
             body: body(comment),
+            is_free: details["type"] == "clarification",
             options: options
                 .iter()
                 .map(|option| option.as_str().map_or_else(|| option.to_string(), str::to_owned))
@@ -36,20 +39,34 @@ impl Question {
 
     /// What stands before the person's answer.
     pub(super) fn prompt(&self) -> &'static str {
-        if self.options.is_empty() {
-            "Answer (empty to leave it open): "
-        } else {
-            "Answer, as word or number (empty to leave it open): "
+        match (self.options.is_empty(), self.is_free) {
+            (true, _) => "Answer (empty to leave it open): ",
+            (false, true) => "Answer, in your words or as number (empty to leave it open): ",
+            (false, false) => "Answer, as word or number (empty to leave it open): ",
         }
     }
 
-    /// The option that a line means: itself, or its number. Anything else is passed on as it is.
-    pub(super) fn choice(&self, line: &str) -> String {
-        let named = self.options.iter().any(|option| option == line);
-        let number = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        match number.and_then(|at| self.options.get(at)) {
-            Some(option) if !named => option.clone(),
-            _ => line.to_owned(),
+    /// The answer that a line stands for: an option, the number of one, or, where any text will do, the line.
+    ///
+    /// # Errors
+    /// What is on offer, for the person who asked for something else.
+    pub(super) fn understood(&self, line: &str) -> Result<String, String> {
+        let named = self
+            .options
+            .iter()
+            .find(|option| *option == line)
+            .or_else(|| self.options.iter().find(|option| option.eq_ignore_ascii_case(line)));
+        let numbered = || {
+            let number = line.parse::<usize>().ok()?;
+            self.options.get(number.checked_sub(1)?)
+        };
+        match named.or_else(numbered) {
+            Some(option) => Ok(option.clone()),
+            None if self.is_free => Ok(line.to_owned()),
+            None => Err(printable(&format!(
+                "{line:?} is not offered; one of: {}",
+                self.options.join(", ")
+            ))),
         }
     }
 }
@@ -123,20 +140,29 @@ mod tests {
     }
 
     #[test]
-    fn a_number_means_its_option() {
-        let question = question();
+    fn a_line_means_an_option_or_itself() {
+        let asked = question();
         for (line, want) in [
-            ("1", "approve"),
-            ("2", "a*b"),
-            ("3", "3"),
-            ("0", "0"),
-            ("approve", "approve"),
-            ("so so", "so so"),
+            ("1", Some("approve")),
+            ("2", Some("a*b")),
+            ("approve", Some("approve")),
+            ("APPROVE", Some("approve")),
+            ("3", None),
+            ("0", None),
+            ("so so", None),
         ] {
-            assert_eq!(question.choice(line), want, "{line}");
+            assert_eq!(asked.understood(line).ok().as_deref(), want, "{line}");
         }
-        let numbers = Question { options: vec!["2".into(), "1".into()], ..question };
-        assert_eq!(numbers.choice("1"), "1", "an option that is a number is itself");
+        assert_eq!(
+            asked.understood("so so").unwrap_err(),
+            "\"so so\" is not offered; one of: approve, a*b"
+        );
+        let numbers = Question { options: vec!["2".into(), "1".into()], ..question() };
+        assert_eq!(numbers.understood("1").unwrap(), "1", "an option that is a number is itself");
+        let free = Question { is_free: true, ..question() };
+        for (line, want) in [("2", "a*b"), ("3", "3"), ("so so", "so so")] {
+            assert_eq!(free.understood(line).unwrap(), want, "{line}");
+        }
     }
 
     #[test]

@@ -75,14 +75,16 @@ impl Answer {
     /// # Errors
     /// `NOT_AWAITING_FEEDBACK`, `REQUEST_ID_MISMATCH`, `INVALID_RESPONSE`.
     pub fn decide(&self, state: &State) -> Result<Decision, Refusal> {
-        let already = closed_answer(state, &self.request_id);
-        let told = |refusal: Refusal| match &already {
-            Some(answer) => refusal.with("already_answered", answer.clone()),
+        let closed = closing_entry(state, &self.request_id);
+        let told = |refusal: Refusal| match closed {
+            Some(entry) => refusal
+                .with("already_answered", closed_answer(entry))
+                .with("answered_by", entry.get("provided_by").cloned()),
             None => refusal,
         };
         let Some(request) = state.open_request() else {
-            let message = match &already {
-                Some(_) => "this request has been answered".to_owned(),
+            let message = match closed {
+                Some(entry) => answered(entry),
                 None => "the run is not waiting for feedback".to_owned(),
             };
             return Err(told(
@@ -92,12 +94,13 @@ impl Answer {
         };
         let open = request.get("request_id").cloned().unwrap_or(Value::Null);
         if open.as_str() != Some(&self.request_id) {
+            let open_is = format!("the open request is {}", plain(&open));
+            let message = match closed {
+                Some(entry) => format!("{}; {open_is}", answered(entry)),
+                None => open_is,
+            };
             return Err(told(
-                Refusal::new(
-                    Code::RequestIdMismatch,
-                    format!("the open request is {}", plain(&open)),
-                )
-                .with("expected_request_id", open),
+                Refusal::new(Code::RequestIdMismatch, message).with("expected_request_id", open),
             ));
         }
         let kind = request.get("type").map_or_else(String::new, plain);
@@ -134,14 +137,28 @@ impl Answer {
     }
 }
 
-/// The answer a closed request got: `{response, received_at}` from the history.
-pub fn closed_answer(state: &State, request_id: &str) -> Option<Value> {
-    let entry = state
-        .history()
-        .iter()
-        .rev()
-        .find(|entry| entry.get("request_id").and_then(Value::as_str) == Some(request_id))?;
-    Some(json!({ "response": entry.get("response"), "received_at": entry.get("received_at") }))
+/// The entry of the history that closed a request.
+fn closing_entry<'s>(state: &'s State, request_id: &str) -> Option<&'s Value> {
+    let is_it =
+        |entry: &&Value| entry.get("request_id").and_then(Value::as_str) == Some(request_id);
+    state.history().iter().rev().find(is_it)
+}
+
+/// `{response, received_at}`.
+fn closed_answer(entry: &Value) -> Value {
+    json!({ "response": entry.get("response"), "received_at": entry.get("received_at") })
+}
+
+/// Who was first, and with what.
+fn answered(entry: &Value) -> String {
+    let text = |value: Option<&Value>| value.map(plain).unwrap_or_default();
+    let by = entry.get("provided_by").and_then(|by| by.get("user"));
+    format!(
+        "this request has been answered: {:?} by {:?} at {}",
+        text(entry.get("response")),
+        text(by),
+        text(entry.get("received_at"))
+    )
 }
 
 /// A fitting answer: what is recorded and what follows from it.
@@ -252,7 +269,7 @@ mod tests {
         State::parse(&format!(
             r#"{{"status":"awaiting_feedback","feedback_request":{{"request_id":"fr-1","type":"{kind}","options":{options}}},
                  "resume_point":{{"phase":"build","step":"s","step_index":2}},
-                 "feedback_history":[{{"request_id":"fr-0","response":"approve","received_at":"t"}}]}}"#
+                 "feedback_history":[{{"request_id":"fr-0","response":"approve","provided_by":{{"user":"kim","source":"cli"}},"received_at":"t"}}]}}"#
         ))
         .unwrap()
     }
@@ -298,6 +315,11 @@ mod tests {
             refusal.details["already_answered"],
             json!({"response": "approve", "received_at": "t"})
         );
+        assert_eq!(refusal.details["answered_by"], json!({"user": "kim", "source": "cli"}));
+        assert_eq!(
+            refusal.message,
+            r#"this request has been answered: "approve" by "kim" at t; the open request is fr-1"#
+        );
 
         let refusal = answer("fr-1", "nonsense").decide(&open).unwrap_err();
         assert_eq!(
@@ -338,7 +360,7 @@ mod tests {
         decision.apply(&given, &mut state, 7, &now).unwrap();
         assert_eq!(
             state.into_json().to_string(),
-            r#"{"status":"in_progress","feedback_history":[{"request_id":"fr-0","response":"approve","received_at":"t"},{"request_id":"fr-1","request_type":"review","response":"request_changes","comment":"Split it","provided_by":{"user":"alex","source":"cli"},"action":"revise","resume_point":{"phase":"build","step":"s","step_index":2},"received_at":"2025-12-06T18:04:09Z"}],"current_phase":"build","current_step":"s","last_event_id":7,"updated_at":"2025-12-06T18:04:09Z"}"#
+            r#"{"status":"in_progress","feedback_history":[{"request_id":"fr-0","response":"approve","provided_by":{"user":"kim","source":"cli"},"received_at":"t"},{"request_id":"fr-1","request_type":"review","response":"request_changes","comment":"Split it","provided_by":{"user":"alex","source":"cli"},"action":"revise","resume_point":{"phase":"build","step":"s","step_index":2},"received_at":"2025-12-06T18:04:09Z"}],"current_phase":"build","current_step":"s","last_event_id":7,"updated_at":"2025-12-06T18:04:09Z"}"#
         );
         assert_eq!(decision.reply(&given)["result"]["comment"], "Split it");
     }

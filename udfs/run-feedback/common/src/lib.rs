@@ -48,7 +48,7 @@ mod types;
 mod update;
 mod web;
 
-pub use answer::{Answer, Decision, closed_answer};
+pub use answer::{Answer, Decision};
 pub use ask::{Ask, AskParams, notifications, request_id};
 pub use codes::{Code, Refusal, Warning};
 pub use comment::{Comment, CommentParams};

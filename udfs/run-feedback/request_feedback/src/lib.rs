@@ -71,18 +71,19 @@ fn request_feedback(
 fn request(ctx: &Context, params: &AskParams<'_>, base_path: &str) -> Result<Value, Stop> {
     let ask = params.check()?;
     let dir = RunDir::open(ctx, base_path, &ask.run_id)?;
-    let (id, state) = open_request(ctx, &ask, &dir)?;
+    let asked = open_request(ctx, &ask, &dir)?;
+    let id = &asked.id;
     // From here on the request stands, whatever else goes wrong, and no lock is held.
     let mut warnings = Vec::new();
     let mut url = None;
     if ask.post {
-        match post(ctx, &ask, &id, &state) {
+        match post(ctx, &ask, &asked) {
             Ok(posted) => url = Some(posted),
             Err(message) => warnings.push(Warning { code: Code::IssueCommentFailed, message }),
         }
     }
     if ask.cli || url.is_some() {
-        match mark_notified(ctx, &dir, &id, ask.cli, url.clone()) {
+        match mark_notified(ctx, &dir, id, ask.cli, url.clone()) {
             // Answered or replaced meanwhile: the flags went with the request.
             Ok(()) => {}
             Err(Stop::Refused(refusal)) if refusal.code == Code::RequestIdMismatch => {}
@@ -92,11 +93,19 @@ fn request(ctx: &Context, params: &AskParams<'_>, base_path: &str) -> Result<Val
             Err(failed) => return Err(failed),
         }
     }
-    Ok(ask.reply(&id, &notifications(ask.cli, url.as_deref(), url.is_some()), &warnings))
+    Ok(ask.reply(id, &notifications(ask.cli, url.as_deref(), url.is_some()), &warnings))
 }
 
-/// Event and state, under the lock; gives the id and the state as it is now.
-fn open_request(ctx: &Context, ask: &Ask, dir: &RunDir<'_>) -> Result<(String, State), Stop> {
+/// A request that stands.
+struct Asked {
+    id: String,
+    at: Timestamp,
+    /// The state that holds it.
+    state: State,
+}
+
+/// Event and state, under the lock.
+fn open_request(ctx: &Context, ask: &Ask, dir: &RunDir<'_>) -> Result<Asked, Stop> {
     dir.check_state_exists()?;
     let mut guard = dir.lock()?;
     let mut state = guard.state()?;
@@ -112,15 +121,15 @@ fn open_request(ctx: &Context, ask: &Ask, dir: &RunDir<'_>) -> Result<(String, S
         guard.write_event(&ask.event(&id, superseded.as_deref()), Some(&state), &now)?;
     ask.apply(&mut state, &id, event_id, &now);
     guard.write_state(&state)?;
-    Ok((id, state))
+    Ok(Asked { id, at: now, state })
 }
 
 /// A run would have to ask thousands of questions a day before two draws clash.
 const MOST_DRAWS: usize = 100;
 
 /// Posts the comment; gives its address, or why it is not there.
-fn post(ctx: &Context, ask: &Ask, id: &str, state: &State) -> Result<String, String> {
-    let of_state = state.value("work_id");
+fn post(ctx: &Context, ask: &Ask, asked: &Asked) -> Result<String, String> {
+    let of_state = asked.state.value("work_id");
     let issue = match (&*ask.work_id, &of_state) {
         ("", Value::String(issue)) => issue.clone(),
         ("", Value::Number(issue)) => issue.to_string(),
@@ -134,14 +143,14 @@ fn post(ctx: &Context, ask: &Ask, id: &str, state: &State) -> Result<String, Str
     let options: Vec<Value> = ask.options.iter().map(|option| option.as_str().into()).collect();
     let comment = Comment {
         run_id: &ask.run_id,
-        request_id: id,
+        request_id: &asked.id,
         kind: ask.kind.word(),
         phase: &ask.point.phase,
         step: &ask.point.step,
         prompt: &ask.prompt,
         options: &options,
         context: &ask.context,
-        timestamp: &ctx.now().to_minutes(),
+        timestamp: &asked.at.to_minutes(),
     }
     .render();
     // Trackers show a final newline as an empty line.
