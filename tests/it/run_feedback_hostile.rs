@@ -242,7 +242,7 @@ fn counters_and_events_that_make_no_sense_cost_no_number() {
             fs::remove_file(events.join(".next-id")).unwrap();
             symlink("/etc/hostname", events.join(".next-id")).unwrap();
         },
-        |events: &Path| fs::write(events.join(OsStr::from_bytes(b"007-\xff.json")), "{}").unwrap(),
+        |events: &Path| write(&events.join(OsStr::from_bytes(b"007-\xff.json")), b"{}"),
         |events: &Path| fs::create_dir(events.join("999-checkpoint.json")).unwrap(),
         |events: &Path| pipe(&events.join("000-checkpoint.json")),
         |events: &Path| symlink("/nowhere", events.join("001-checkpoint.json")).unwrap(),
@@ -277,8 +277,8 @@ fn strange_names_below_the_base_are_passed_by() {
     let base = project.parent().unwrap().parent().unwrap().to_owned();
     for dir in [&base, &project.parent().unwrap().to_owned(), &project, &folder.dir(&run)] {
         fs::create_dir(dir.join(OsStr::from_bytes(b"\xff\xfe"))).unwrap();
-        fs::write(dir.join(OsStr::from_bytes(b"caf\xe9.json")), "{}").unwrap();
-        fs::write(dir.join("a\nb"), "").unwrap();
+        write(&dir.join(OsStr::from_bytes(b"caf\xe9.json")), b"{}");
+        write(&dir.join("a\nb"), b"");
         fs::create_dir(dir.join(".hidden")).unwrap();
         fs::create_dir(dir.join("UPPER")).unwrap();
         symlink(&base, dir.join("round")).unwrap();

@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -48,7 +47,7 @@ impl Terminal {
             .stderr(side())
             .spawn()
             .unwrap();
-        let keyboard = File::from(OwnedFd::from(terminal));
+        let keyboard = File::from(terminal);
         let (mut glass, screen) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(Vec::new())));
         let shown = Arc::clone(&screen);
         thread::spawn(move || {
