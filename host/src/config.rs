@@ -103,6 +103,8 @@ pub struct Config {
     pub exit_with_parent: bool,
     /// Whether agent tasks run beside serving.
     pub agent: bool,
+    /// Answer requests of operations with "no network", and send none. `udf-host check` wants that.
+    pub offline: bool,
     /// The tracing filter, if one was given.
     pub log: Option<String>,
     /// The most bytes of a request body.
@@ -283,6 +285,7 @@ impl Config {
             body_limit: first(sources, |s| s.body_limit).map_or(2 << 20, NonZeroUsize::get),
             timeout: Duration::from_millis(first(sources, |s| s.timeout_ms).unwrap_or(30_000)),
             in_flight: first(sources, |s| s.in_flight).map_or(256, NonZeroUsize::get),
+            offline: false,
             watch: false,
             no_watch: first(sources, |s| s.no_watch).unwrap_or(false),
             max_versions: first(sources, |s| s.max_versions)

@@ -38,6 +38,7 @@ pub struct Dispatcher {
     permits: Arc<Semaphore>,
     in_place: AtomicUsize,
     in_place_limit: usize,
+    offline: bool,
 }
 
 /// How many threads a runtime that serves [`Dispatcher::call_async`] should have: more than there are cores, because
@@ -61,7 +62,13 @@ impl Dispatcher {
             permits: Arc::new(Semaphore::new(config.in_flight)),
             in_place: AtomicUsize::new(0),
             in_place_limit: runtime_threads() - SPARE_THREADS,
+            offline: config.offline,
         }
+    }
+
+    /// Whether operations are kept from the network.
+    pub(crate) fn is_offline(&self) -> bool {
+        self.offline
     }
 
     /// Calls that run now, those among them that are stuck included, and how many may.

@@ -187,6 +187,9 @@ impl Outside for Within<'_> {
     }
 
     fn http(&self, ask: &HttpAsk<'_>) -> Result<Vec<u8>, UdfError> {
+        if self.0.dispatcher.is_offline() {
+            return Err(UdfError::raised("no answer: this host keeps operations from the network"));
+        }
         net::send(ask, self.0.deadline)
     }
 

@@ -10,6 +10,7 @@
 //! Invariant: one bad folder or artifact never stops the host, nor the operations beside it.
 
 pub mod agent;
+pub mod check;
 mod cli;
 pub mod config;
 pub mod dispatch;

@@ -7,6 +7,8 @@ mod artifacts;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod figures;

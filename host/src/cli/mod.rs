@@ -5,6 +5,7 @@
 
 mod agent;
 mod build;
+mod check;
 mod describe;
 mod doctor;
 mod exec;
@@ -65,6 +66,7 @@ enum Command {
     Build(build::Build),
     Probe(probe::Probe),
     Pack(pack::Pack),
+    Check(check::Check),
     Doctor(doctor::Doctor),
     RunFeedback(run_feedback::RunFeedback),
     Agent(agent::Agent),
@@ -146,6 +148,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::Build(build) => build.run(config),
         Command::Probe(probe) => probe.run(&config),
         Command::Pack(pack) => pack.run(config),
+        Command::Check(check) => check.run(config),
         Command::Doctor(doctor) => doctor.run(config),
         Command::RunFeedback(run_feedback) => run_feedback.run(config),
         Command::Agent(agent) => agent.run(config),
