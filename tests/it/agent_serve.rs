@@ -209,6 +209,42 @@ fn an_answer_while_no_host_runs_wakes_the_next_one() {
 }
 
 #[test]
+fn an_answer_while_a_turn_runs_is_heard_once() {
+    let (began, thinking): (Sender<()>, Receiver<()>) = channel();
+    let (told, go_on): (Sender<()>, Receiver<()>) = channel();
+    let model = ModelService::start(move |asked| match asked.messages.len() {
+        1 => act("send_message", json!({"message": "Which one?", "wait_for_user_reply": true})),
+        3 => {
+            began.send(()).unwrap();
+            go_on.recv().unwrap();
+            act("send_message", json!({"message": "I hurry."}))
+        }
+        _ if asked.last().contains("the red one") => act("task_end", json!({"status": "complete"})),
+        _ => act("wait", json!({"seconds": 1})),
+    });
+    let bench = Bench::new(Some(&model));
+    let host = bench.serve(&["--agent"]);
+    let said = say(&host, json!({"text": "Paint it"}));
+    let task = said["task"].as_str().unwrap().to_owned();
+    until(&host, &task, "the question", |view| !view["parked"]["card"].is_null());
+    say(&host, json!({"task": task, "text": "hurry"}));
+    thinking.recv_timeout(LONG).unwrap();
+    let id = bench.stored("cards")[0]["id"].clone();
+    let answer = json!({"id": id, "status": "answered", "result": "\"the red one\""});
+    host.data("feedback-management", "resolve_card", &answer);
+    told.send(()).unwrap();
+    let view = until(&host, &task, "the end", |view| view["status"] == "complete");
+    let heard: Vec<&Value> = view["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["kind"] == "user_message")
+        .map(|event| &event["text"])
+        .collect();
+    assert_eq!(heard, ["hurry", "the red one"]);
+}
+
+#[test]
 fn an_outage_of_the_checker_pauses_and_an_answer_goes_on_without_a_round_spent() {
     let down = Arc::new(Mutex::new(true));
     let is_down = Arc::clone(&down);

@@ -1,6 +1,8 @@
 //! Black-box tests: the real binary, real plugins, real sockets. One module per promise.
 
 #[cfg(test)]
+mod agent_hosts;
+#[cfg(test)]
 mod agent_serve;
 #[cfg(test)]
 mod artifacts;
@@ -28,6 +30,8 @@ mod loading;
 mod locking;
 #[cfg(test)]
 mod pack;
+#[cfg(test)]
+mod providers;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]

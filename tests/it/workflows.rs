@@ -219,6 +219,29 @@ fn two_messages_while_a_worker_runs_are_answered_once_each() {
     assert_eq!(kinds(&journal), ["work_outcome", "user_lead", "user_lead", "check_outcome"]);
 }
 
+/// The limits of an agent's data file: thirty turns, then one in which only the end counts.
+#[test]
+fn a_worker_that_never_ends_is_told_to_and_its_rounds_are_counted() {
+    let model = ModelService::start(|asked| match is_worker(asked) {
+        true => act("list_sources", json!({})),
+        false => act("send_message", json!({"message": "The writer does not come to an end."})),
+    });
+    let bench = Bench::new(Some(&model));
+    let parked = bench.report();
+    let task = parked["task"].as_str().unwrap();
+    assert_eq!(parked["parked"]["phase"], "gated", "{parked}");
+    let asked = model.asked();
+    let workers: Vec<&Asked> = asked.iter().filter(|asked| is_worker(asked)).collect();
+    assert_eq!(workers.len(), 3 * 31);
+    let told = |asked: &&&Asked| asked.last().contains("Your turns are used up");
+    assert_eq!(workers.iter().filter(told).count(), 3, "once for each");
+    let state = bench.state(task);
+    assert_eq!((&state["rounds"], &state["last_result"]["step"]), (&json!(3), &json!("worker")));
+    let error = state["last_result"]["errors"][0].as_str().unwrap();
+    assert!(error.contains("Out of turns after 30"), "{error}");
+    assert_eq!(bench.stored("cards").len(), 1);
+}
+
 #[test]
 fn a_plain_task_acts_through_operations_in_one_conversation() {
     let mut count = 0;

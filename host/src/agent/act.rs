@@ -8,9 +8,7 @@ use serde_json::{Map, Value, json};
 use super::agent_loop::{AgentLoop, NewTask};
 use super::agent_type::{AgentType, Place};
 use super::error::AgentError;
-use super::human::evidence;
 use super::operations::{CallError, texts};
-use super::parking::Question;
 use super::provider::Provider;
 use super::sub_agent::{SubAgentRunner, SubOutcome, SubStatus, shown};
 use super::task_file::{Ending, Status, Why};
@@ -28,6 +26,9 @@ pub(super) struct Act<'a> {
     pub(super) provider: &'a dyn Provider,
 }
 
+/// Actions that were dropped, each of which is told of by itself.
+pub(super) const DROPPED: usize = 10;
+
 /// What the model reads of an action. The outer error is the loop's own: the turn is cut off as by a crash.
 type Told = Result<Result<String, String>, AgentError>;
 
@@ -44,13 +45,17 @@ impl Act<'_> {
         if !waits_by_code {
             self.note("reasoning", "", &reasoning.unwrap_or_default())?;
         }
-        for dropped in &decided.batch.dropped {
+        let dropped = &decided.batch.dropped;
+        for dropped in dropped.iter().take(DROPPED) {
             let why = match dropped.reason {
                 DropReason::NotAllowed => "not allowed in this turn",
                 DropReason::OverCap => "more actions than a turn takes",
                 DropReason::EndWhileWaiting => "the task cannot end while it waits for an answer",
             };
             self.note("dropped", &dropped.action_name, why)?;
+        }
+        if dropped.len() > DROPPED {
+            self.note("dropped", "", &format!("and {} more", dropped.len() - DROPPED))?;
         }
         if decided.side_by_side {
             return self.side_by_side(chosen);
@@ -60,7 +65,7 @@ impl Act<'_> {
             if name.is_empty() {
                 let (stage, phase) = INFRA_PAUSE;
                 let phase = if decided.stage == stage { phase } else { "" };
-                self.agent.wait_by_code(self.task, decision.reasoning.clone(), phase)?;
+                self.agent.wait_by_code(self.task, decision.reasoning.to_string(), phase)?;
                 continue;
             }
             let parameters = Value::Object(decision.parameters.clone()).to_string();
@@ -68,6 +73,9 @@ impl Act<'_> {
             if let Some(error) = error {
                 self.note("action_end", name, &format!("error: {error}"))?;
                 continue;
+            }
+            if name == SEND_MESSAGE {
+                self.task.file.saying = self.agent.saying(&self.task.file, &decision.parameters);
             }
             self.begin(name)?;
             self.agent.hooks.tell(|listener| {
@@ -77,7 +85,7 @@ impl Act<'_> {
             self.end(name, &text)?;
             self.task.file.running = None;
             self.task.save()?;
-            if self.task.file.is_ended() || self.agent.is_halted(&self.task.file.id) {
+            if self.task.file.is_ended() || self.agent.is_halted(&self.task.file) {
                 break;
             }
         }
@@ -146,7 +154,7 @@ impl Act<'_> {
 
     fn one(&mut self, name: &str, parameters: &Map<String, Value>) -> Told {
         match name {
-            SEND_MESSAGE => self.send_message(parameters),
+            SEND_MESSAGE => self.agent.send(self.task),
             SPAWN_SUBAGENT => self.spawn(parameters),
             TASK_START => Ok(self.task_start(parameters)),
             TASK_END => Ok(self.task_end(parameters)),
@@ -169,44 +177,6 @@ impl Act<'_> {
             parked.runs = runs.into_iter().filter(|run| !run.is_over).map(|run| run.id).collect();
         }
         Ok(format!("going on in {} s", wait.as_secs()))
-    }
-
-    fn send_message(&mut self, parameters: &Map<String, Value>) -> Told {
-        let message = text(parameters, "message");
-        if message.trim().is_empty() {
-            return Ok(Err("`message` is empty".to_owned()));
-        }
-        let waits = match parameters.get("wait_for_user_reply") {
-            Some(Value::Bool(waits)) => *waits,
-            Some(Value::String(waits)) => waits.trim().eq_ignore_ascii_case("true"),
-            _ => false,
-        };
-        let agent = self.agent;
-        if !waits {
-            let said = agent.human().say(&self.task.file.id, &message);
-            return Ok(said.map(|()| "sent".to_owned()).map_err(|error| error.to_string()));
-        }
-        let (payload, phase) = self.payload(&message);
-        let wait = agent.limits.long_stop;
-        let question = Question { kind: None, why: Why::User, message, payload, wait, phase };
-        let card = agent.ask(self.task, question)?;
-        Ok(card
-            .map(|card| format!("asked as {card}; the task waits for the answer"))
-            .map_err(|error| error.to_string()))
-    }
-
-    /// What a question shows, of stuck work also what was tried and whether failures shrink; and the phase whose end
-    /// ends the wait.
-    fn payload(&self, message: &str) -> (Value, String) {
-        match self.agent.work(&self.task.file) {
-            Some(Ok((state, journal))) => {
-                let phase = state["phase"].as_str().unwrap_or_default();
-                let holds = matches!(phase, "gated" | "paused_infra");
-                let phase = if holds { phase.to_owned() } else { String::new() };
-                (evidence(message, &state, &journal), phase)
-            }
-            Some(Err(_)) | None => (json!({"message": message}), String::new()),
-        }
     }
 
     fn task_start(&self, parameters: &Map<String, Value>) -> Result<String, String> {
@@ -241,14 +211,31 @@ impl Act<'_> {
                 return Err(format!("refused: {refusal}"));
             }
         }
+        if status == Status::Complete && agent.answer(&self.task.file).is_some() {
+            return Err("refused: a question of this task was answered just now".to_owned());
+        }
+        let before = self.task.file.clone();
         let file = &mut self.task.file;
         file.status = status;
         file.parked = None;
+        file.closing = true;
         file.ended = Some(Ending {
             reason: text(parameters, "reason"),
             summary: text(parameters, "summary"),
         });
-        agent.close(file);
+        // Whoever wrote a moment ago was told that the task will answer.
+        match agent.tasks.seal(self.task, status == Status::Complete) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.task.file = before;
+                return Err("refused: the user wrote just now; answer that first".to_owned());
+            }
+            Err(error) => {
+                self.task.file = before;
+                return Err(error.to_string());
+            }
+        }
+        agent.conclude(self.task).map_err(|error| error.to_string())?;
         Ok("ended".to_owned())
     }
 
@@ -264,13 +251,14 @@ impl Act<'_> {
             workflow_id: self.task.file.workflow_id.clone(),
         };
         // A type that cannot be read is the end of its agent: the recorders count it like any other failure.
+        let file = &self.task.file;
         let outcome = match AgentType::read(&workflow.folder, &agent_type) {
             Ok(kind) => SubAgentRunner {
                 provider: self.provider,
                 operations: &*self.agent.operations,
                 kind: &kind,
                 place: &place,
-                is_halted: &|| self.agent.is_halted(&place.task_id),
+                is_halted: &|| self.agent.is_halted(file),
             }
             .run(&query),
             Err(message) => Some(SubOutcome { status: SubStatus::Error, result: message }),
@@ -338,7 +326,7 @@ fn told(told: Result<String, String>) -> String {
     told.unwrap_or_else(|error| format!("error: {error}"))
 }
 
-fn text(parameters: &Map<String, Value>, key: &str) -> String {
+pub(super) fn text(parameters: &Map<String, Value>, key: &str) -> String {
     match parameters.get(key) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Null) | None => String::new(),

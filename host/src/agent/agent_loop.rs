@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use core_store::Store;
 
-use super::act::Act;
+use super::act::{self, Act};
 use super::bell::Stop;
 use super::error::AgentError;
 use super::hooks::Hooks;
@@ -187,12 +187,11 @@ impl AgentLoop {
         if text.trim().is_empty() {
             return Err(AgentError::NoWords);
         }
-        let file = self.tasks.read(id)?.ok_or_else(|| TasksError::Unknown(id.to_owned()))?;
-        if file.is_ended() {
-            return Err(AgentError::Ended(id.to_owned()));
+        match self.tasks.post(id, text) {
+            Ok(_) => Ok(()),
+            Err(TasksError::Ended(id)) => Err(AgentError::Ended(id)),
+            Err(error) => Err(error.into()),
         }
-        self.tasks.post(id, text)?;
-        Ok(())
     }
 
     /// Turns until the task parks or ends.
@@ -227,6 +226,7 @@ impl AgentLoop {
         }
         self.settle(task)?;
         if task.file.is_ended() {
+            self.conclude(task)?;
             return Ok(Turned::Ended(task.file.status));
         }
         if let Some(parked) = self.take_over(task)? {
@@ -237,8 +237,10 @@ impl AgentLoop {
         }
         if task.file.is_ended() {
             // Somebody gave it up.
-            self.close(&task.file);
             self.serve(task);
+            task.file.closing = true;
+            self.tasks.seal(task, false)?;
+            self.conclude(task)?;
             return self.finish(task);
         }
         let file = &task.file;
@@ -271,9 +273,12 @@ impl AgentLoop {
         task: &mut OpenTask,
         provider: &dyn Provider,
     ) -> Result<Result<(), TurnError>, AgentError> {
-        if let Err(error) = self.lead(task) {
-            return Ok(Err(TurnError::Failed(error)));
-        }
+        // Nothing is said to a workflow, and nothing asked of it, in the name of a subject that is another task's.
+        let owned = self.own(task).and_then(|owns| self.lead(task).map(|()| owns));
+        let owns = match owned {
+            Ok(owns) => owns,
+            Err(error) => return Ok(Err(TurnError::Failed(error))),
+        };
         let conversation = self.hooks.conversation_actions(&task.file);
         let turn = TaskTurn { operations: &*self.operations, provider, task, conversation };
         let decided = match turn.decide() {
@@ -281,13 +286,15 @@ impl AgentLoop {
             Err(error) => return Ok(Err(error)),
         };
         if decided.has_subject
-            && let Err(error) = self.own(task, &decided)
+            && !owns
+            && let Err(error) = self.own(task)
         {
             return Ok(Err(TurnError::Failed(error)));
         }
         if decided.batch.is_skipped() {
-            let dropped: Vec<&str> =
-                decided.batch.dropped.iter().map(|dropped| dropped.action_name.as_str()).collect();
+            let dropped = decided.batch.dropped.iter().take(act::DROPPED);
+            let dropped: Vec<String> =
+                dropped.map(|dropped| dropped.action_name.chars().take(100).collect()).collect();
             // The question was put; the work is scheduled again (decision O10).
             self.serve(task);
             let text = format!("nothing of the decision is allowed here: {}", dropped.join(", "));
@@ -342,16 +349,23 @@ impl AgentLoop {
         action: &str,
         text: &str,
     ) -> Result<(), AgentError> {
-        let event =
-            Event { ts: self.now(), kind: kind.into(), action: action.into(), text: text.into() };
-        task.stream.append(event)?;
+        task.append(Event::new(self.now(), kind, action, text))?;
+        Ok(())
+    }
+
+    /// Tells everybody of an end that is durable, and remembers that they were told.
+    pub(super) fn conclude(&self, task: &mut OpenTask) -> Result<(), AgentError> {
+        if task.file.closing {
+            self.close(&task.file);
+            task.file.closing = false;
+            task.save()?;
+        }
         Ok(())
     }
 
     /// A task that came to its end: the task store shows it, nobody is asked any more, and its workflow ends what it runs
-    /// for it. The loop itself goes by its own document. Whatever a crash leaves running here is ended by
-    /// `boot_restore` at the next start.
-    pub(super) fn close(&self, file: &TaskFile) {
+    /// for it. The loop itself goes by its own document.
+    fn close(&self, file: &TaskFile) {
         let human = self.human();
         if let Err(error) = human.set_status(&file.id, file.status.word()) {
             tracing::warn!(target: "udf_host::agent", task = %file.id, "its status was not stored: {error}");

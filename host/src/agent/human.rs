@@ -98,6 +98,18 @@ impl<'a> Human<'a> {
         Ok(())
     }
 
+    /// How often the agent has said exactly this.
+    ///
+    /// # Errors
+    /// The comments cannot be read.
+    pub fn said(&self, task_id: &str, message: &str) -> Result<usize, CallError> {
+        let wanted = [("task_id", task_id), ("fields", "author,body")];
+        let comments =
+            self.operations.call(&core("task-management", "list_comments"), params(&wanted))?;
+        let is_it = |comment: &&Value| comment["author"] == AGENT && comment["body"] == message;
+        Ok(comments.as_array().into_iter().flatten().filter(is_it).count())
+    }
+
     /// Asks something: a card whose answer wakes the task. A card of the same `key` is asked once.
     ///
     /// # Errors

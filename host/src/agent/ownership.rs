@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use super::agent_loop::AgentLoop;
 use super::error::AgentError;
 use super::operations::{CallError, WorkflowPlace};
-use super::task_file::{Parked, Status, TaskFile, Why};
-use super::task_turn::Decided;
+use super::task_file::{Owners, Parked, Status, TaskFile, Why};
 use super::tasks::{OpenTask, TasksError};
 use super::workflow::WorkflowClient;
 
@@ -30,27 +29,49 @@ fn call(what: &'static str) -> impl Fn(CallError) -> AgentError {
 }
 
 impl AgentLoop {
-    /// The task owns its subject before anything is produced for it.
-    pub(super) fn own(&self, task: &mut OpenTask, decided: &Decided) -> Result<(), String> {
-        let Some((place, _)) = &decided.workflow else { return Ok(()) };
-        let client = WorkflowClient::new(&*self.operations, place);
+    /// The task owns its subject before anything is produced for it. False: it has none yet, or no workflow that knows.
+    pub(super) fn own(&self, task: &mut OpenTask) -> Result<bool, String> {
+        if task.file.workflow_id.is_empty() {
+            return Ok(false);
+        }
+        let Some(place) = self.operations.workflow(&task.file.workflow_id) else {
+            return Ok(false);
+        };
+        let client = WorkflowClient::new(&*self.operations, &place);
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let subject = client.subject(&task.file.to_workflow()).map_err(|error| text(&error))?;
-        let Some((subject, state_dir)) = subject else { return Ok(()) };
-        let workflow_id = task.file.workflow_id.clone();
-        let owners = self.tasks.owners(&workflow_id).map_err(|error| text(&error))?;
-        match owners.get(&subject) {
-            Some(owner) if *owner == task.file.id => {}
-            Some(owner) => return Err(format!("`{subject}` belongs to task {owner}")),
-            None => {
-                self.tasks
-                    .bind(&workflow_id, &subject, &task.file.id)
-                    .map_err(|error| text(&error))?;
-            }
+        let Some((subject, state_dir)) = subject else { return Ok(false) };
+        let owners = self.owners_of(&place).map_err(|error| text(&error))?.unwrap_or_default();
+        let owner = match owners.get(&subject) {
+            Some(owner) => owner.clone(),
+            None => self
+                .tasks
+                .claim(&place.address.op, &subject, &task.file.id)
+                .map_err(|error| text(&error))?,
+        };
+        if owner != task.file.id {
+            return Err(format!("`{subject}` belongs to task {owner}"));
         }
         task.file.subject = subject;
         task.file.state_dir = state_dir;
-        Ok(())
+        Ok(true)
+    }
+
+    /// Owners of all subjects of a workflow, those included that were bound while it had another name. `None`: none is
+    /// on record, or the record is lost.
+    fn owners_of(&self, place: &WorkflowPlace) -> Result<Option<Owners>, TasksError> {
+        let mut found = self.tasks.owners(&place.address.op)?;
+        for id in self.tasks.workflows()? {
+            if *id == *place.address.op || self.operations.workflow(&id).as_ref() != Some(place) {
+                continue;
+            }
+            let before = self.tasks.owners(&id)?.unwrap_or_default();
+            let owners = found.get_or_insert_default();
+            for (subject, task) in before {
+                owners.entry(subject).or_insert(task);
+            }
+        }
+        Ok(found)
     }
 
     /// Gives a subject that stands to a new task: the owner before is cancelled, the state starts anew but for its
@@ -82,7 +103,7 @@ impl AgentLoop {
             task.save()?;
             return Ok(None);
         };
-        let owners = self.tasks.owners(&file.workflow_id)?;
+        let owners = self.owners_of(&place)?.unwrap_or_default();
         let before = owners.get(&subject).filter(|owner| **owner != file.id).cloned();
         if let Some(before) = before.or_else(|| file.replaces.clone()) {
             task.file.replaces = Some(before.clone());
@@ -94,7 +115,7 @@ impl AgentLoop {
                 return Ok(task.file.parked.clone());
             }
         }
-        self.tasks.bind(&task.file.workflow_id, &subject, &task.file.id)?;
+        self.tasks.bind(&place.address.op, &subject, &task.file.id)?;
         if task.file.replaces.is_some() {
             let adoption =
                 json!({"targeted": true, "incoming": task.file.query, "task": task.file.id});
@@ -121,6 +142,11 @@ impl AgentLoop {
             return Ok(true);
         }
         self.tasks.request_cancel(id)?;
+        self.end_cancelled(id)
+    }
+
+    /// Ends a task that is to be cancelled, and concludes one that came to its end. False: another process drives it.
+    fn end_cancelled(&self, id: &str) -> Result<bool, AgentError> {
         let mut task = match self.tasks.open(id) {
             Ok(task) => task,
             Err(TasksError::Busy(_)) => return Ok(false),
@@ -129,9 +155,10 @@ impl AgentLoop {
         if !task.file.is_ended() {
             task.file.status = Status::Cancelled;
             task.file.parked = None;
-            self.close(&task.file);
-            task.save()?;
+            task.file.closing = true;
+            self.tasks.seal(&mut task, false)?;
         }
+        self.conclude(&mut task)?;
         Ok(true)
     }
 
@@ -147,18 +174,30 @@ impl AgentLoop {
                 Ok(Some(file)) if !file.is_ended() => {
                     standing.push(Standing { file, ghost: false });
                 }
+                // Killed while it told of the end.
+                Ok(Some(file)) if file.closing => {
+                    if let Err(error) = self.end_cancelled(&id) {
+                        tracing::error!(target: "udf_host::agent", task = %id, "its end is not known to all: {error}");
+                    }
+                }
                 Ok(_) => {}
                 Err(error) => {
                     tracing::error!(target: "udf_host::agent", task = %id, "a task is not restored: {error}");
                 }
             }
         }
-        let mut workflows: Vec<String> =
-            standing.iter().map(|task| task.file.workflow_id.clone()).collect();
-        workflows.sort();
-        workflows.dedup();
-        for workflow in workflows.iter().filter(|workflow| !workflow.is_empty()) {
-            for ghost in self.ghosts_of(workflow, &standing) {
+        let mut ids: Vec<&str> =
+            standing.iter().map(|task| task.file.workflow_id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        // What is not there judges nobody.
+        let places: Vec<WorkflowPlace> = distinct(
+            ids.into_iter()
+                .filter(|id| !id.is_empty())
+                .filter_map(|id| self.operations.workflow(id)),
+        );
+        for place in &places {
+            for ghost in self.ghosts_of(place, &standing) {
                 if !self.cancel(&ghost)? {
                     continue;
                 }
@@ -182,11 +221,7 @@ impl AgentLoop {
             }
         };
         // An alias is the same workflow: it hears once, of all its tasks.
-        let mut places: Vec<WorkflowPlace> =
-            workflows.iter().filter_map(|id| self.operations.workflow(id)).collect();
-        places.sort_by(|a, b| a.folder.cmp(&b.folder));
-        places.dedup();
-        for place in places {
+        for place in distinct(workflows.iter().filter_map(|id| self.operations.workflow(id))) {
             let is_its = |task: &&Standing| {
                 !task.ghost
                     && self.operations.workflow(&task.file.workflow_id).as_ref() == Some(&place)
@@ -200,11 +235,11 @@ impl AgentLoop {
         }
     }
 
-    fn ghosts_of(&self, workflow: &str, standing: &[Standing]) -> Vec<String> {
-        let owners = self.tasks.owners(workflow).inspect_err(|error| {
-            tracing::error!(target: "udf_host::agent", %workflow, "owners are unknown, so nobody is judged: {error}");
+    fn ghosts_of(&self, place: &WorkflowPlace, standing: &[Standing]) -> Vec<String> {
+        let owners = self.owners_of(place).inspect_err(|error| {
+            tracing::error!(target: "udf_host::agent", workflow = %place.address, "owners are unknown, so nobody is judged: {error}");
         });
-        let owners = owners.ok();
+        let owners = owners.ok().flatten();
         let owners: Option<Vec<&str>> =
             owners.as_ref().map(|owners| owners.values().map(String::as_str).collect());
         // Who never owned a subject has none to lose.
@@ -218,13 +253,22 @@ impl AgentLoop {
                 workflow_id: Some(&task.file.workflow_id),
             })
             .collect();
-        let found = ghosts(&running, owners.as_deref(), |id| id == workflow);
+        let is_its = |id: &str| self.operations.workflow(id).as_ref() == Some(place);
+        let found = ghosts(&running, owners.as_deref(), is_its);
         found.into_iter().map(str::to_owned).collect()
     }
 
-    /// Whether a task is to stop at once: it was cancelled, or the loop was told to.
-    pub(super) fn is_halted(&self, id: &str) -> bool {
-        self.stop.is_stopped() || self.tasks.is_cancelled(id).unwrap_or(false)
+    /// Whether the task store forgot a task that it had.
+    pub(super) fn is_forgotten(&self, file: &TaskFile) -> bool {
+        file.registered && self.tasks.is_forgotten(&file.id)
+    }
+
+    /// Whether a task is to stop at once: it was cancelled or removed, or the loop was told to.
+    pub(super) fn is_halted(&self, file: &TaskFile) -> bool {
+        self.stop.is_stopped()
+            || self.tasks.is_cancelled(&file.id).unwrap_or(false)
+            || self.is_forgotten(file)
+            || matches!(self.tasks.read(&file.id), Ok(None))
     }
 
     /// What a workflow operation says of the state of a task's work; `None` without one.
@@ -237,4 +281,12 @@ impl AgentLoop {
         let task = file.to_workflow();
         Some(client.state(&task).and_then(|state| Ok((state, client.journal(&task, 500)?))))
     }
+}
+
+/// Each workflow once, whatever it is called.
+fn distinct(places: impl Iterator<Item = WorkflowPlace>) -> Vec<WorkflowPlace> {
+    let mut places: Vec<WorkflowPlace> = places.collect();
+    places.sort_by(|a, b| a.folder.cmp(&b.folder));
+    places.dedup();
+    places
 }

@@ -45,8 +45,8 @@ impl AgentLoop {
     /// Parks without asking anybody.
     pub(super) fn park(&self, task: &mut OpenTask, why: Why, note: String, wait: Duration) {
         let seen = self.tasks.newest(&task.file.id).unwrap_or_default();
-        let wake_at = self.after(wait);
-        task.file.parked = Some(Parked { why, note, wake_at, seen, ..Parked::default() });
+        let (wake_at, since) = (self.after(wait), self.now());
+        task.file.parked = Some(Parked { why, note, wake_at, since, seen, ..Parked::default() });
     }
 
     /// Asks a person and parks until the answer comes. The card's id, or why there is none; the task is not parked then.
@@ -104,9 +104,16 @@ impl AgentLoop {
         let Asking { message, why, wake_at, phase, .. } = asking;
         let seen = self.tasks.newest(&task.file.id).unwrap_or_default();
         task.file.asking = None;
-        let card = Some(card);
-        task.file.parked =
-            Some(Parked { why, note: message, wake_at, card, phase, seen, runs: Vec::new() });
+        task.file.parked = Some(Parked {
+            why,
+            note: message,
+            wake_at,
+            since: self.now(),
+            card: Some(card),
+            phase,
+            runs: Vec::new(),
+            seen,
+        });
     }
 
     /// Asks, and parks also if nobody can be asked.
@@ -133,9 +140,9 @@ impl AgentLoop {
         let wait = self.limits.long_stop;
         if task.file.parked.as_ref().is_some_and(|parked| parked.why == Why::User) {
             // What is waited for stays as it is.
-            let wake_at = self.after(wait);
+            let (wake_at, since) = (self.after(wait), self.now());
             if let Some(parked) = &mut task.file.parked {
-                parked.wake_at = wake_at;
+                (parked.wake_at, parked.since) = (wake_at, since);
             }
             return Ok(());
         }

@@ -19,7 +19,21 @@ pub struct Event {
     pub text: String,
 }
 
+/// Bytes of one event that are kept: a reply may be as long as a service likes.
+const KEPT_BYTES: usize = 100_000;
+/// Bytes of the name of an action that are kept.
+const NAME_BYTES: usize = 200;
+/// Characters of one event that a prompt shows; of what a person said it shows all that is kept.
+const SHOWN: usize = 20_000;
+
 impl Event {
+    /// An event; what is too long is cut.
+    #[must_use]
+    pub fn new(ts: u64, kind: &str, action: &str, text: &str) -> Self {
+        let action = cut(action, NAME_BYTES);
+        Self { ts, kind: kind.to_owned(), action, text: cut(text, KEPT_BYTES) }
+    }
+
     /// `[kind action] text`, at most `most` characters of the text.
     #[must_use]
     pub fn line(&self, most: usize) -> String {
@@ -29,9 +43,18 @@ impl Event {
             line.push_str(&self.action);
         }
         line.push_str("] ");
-        line.extend(self.text.chars().take(most));
+        let mut rest = self.text.chars();
+        line.extend(rest.by_ref().take(most));
+        if rest.next().is_some() {
+            line.push('…');
+        }
         line.trim_end().to_owned()
     }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let end = text.floor_char_boundary(most);
+    if end == text.len() { text.to_owned() } else { format!("{}… (cut)", &text[..end]) }
 }
 
 /// Where the summary ends. Kept with the task.
@@ -124,7 +147,11 @@ impl Stream {
         }
         for event in self.events.iter().skip(self.summary.upto + from) {
             text.push_str("- ");
-            text.push_str(&event.line(usize::MAX));
+            text.push_str(&event.line(if event.kind == "user_message" {
+                usize::MAX
+            } else {
+                SHOWN
+            }));
             text.push('\n');
         }
         text
@@ -175,6 +202,9 @@ mod tests {
                 .unwrap()
         };
         let mut stream = open(Summary::default());
+        let long = Event::new(0, "error", &"é".repeat(999), &"é".repeat(KEPT_BYTES));
+        assert_eq!((long.action.chars().count(), long.text.chars().count()), (107, 50_007));
+        assert_eq!(long.line(1), format!("[error {}] é…", long.action));
         for number in 0..=LONG {
             stream.append(event(number)).unwrap();
         }

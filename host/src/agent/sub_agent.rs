@@ -11,6 +11,7 @@ use sdk::workflow::decision::{Decision, Driver};
 use sdk::workflow::report::OUTAGE_MARKER;
 use serde_json::Value;
 
+use super::act::DROPPED;
 use super::agent_type::{AgentType, Place};
 use super::decide::{Ask, Session, Undecided, decide};
 use super::operations::Operations;
@@ -162,12 +163,16 @@ impl SubAgentRunner<'_> {
         let reasoning = decisions.first().map(|first| first.reasoning.clone()).unwrap_or_default();
         run.note("reasoning", "", &reasoning);
         let batch = sub_batch(decisions, &allowed);
-        for dropped in batch.dropped {
+        let more = batch.dropped.len().saturating_sub(DROPPED);
+        for dropped in batch.dropped.into_iter().take(DROPPED) {
             let why = match dropped.reason {
                 DropReason::OverCap => "more actions than a turn takes",
                 DropReason::NotAllowed | DropReason::EndWhileWaiting => "not among your actions",
             };
             run.note("dropped", &dropped.action_name, why);
+        }
+        if more > 0 {
+            run.note("dropped", "", &format!("and {more} more"));
         }
         for chosen in batch.chosen {
             let Decision { action_name, parameters, .. } = chosen.decision;
@@ -225,8 +230,9 @@ struct Run {
 
 impl Run {
     fn note(&mut self, kind: &str, action: &str, text: &str) {
-        let event = Event { ts: 0, kind: kind.into(), action: action.into(), text: text.into() };
-        self.stream.append(event).expect("a stream in memory takes every event");
+        self.stream
+            .append(Event::new(0, kind, action, text))
+            .expect("a stream in memory takes every event");
     }
 }
 

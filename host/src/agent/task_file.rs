@@ -43,6 +43,8 @@ pub struct TaskFile {
     pub served: Vec<String>,
     /// Cards whose answers were taken: each wakes the task once.
     pub heard: Vec<String>,
+    /// What is being said: after a crash it is said, unless it was.
+    pub saying: Option<Saying>,
     /// The question that is being put: after a crash it is put again under the same key, which asks nobody twice.
     pub asking: Option<Asking>,
     /// A card whose question came to an end without its answer: it is withdrawn after the next turn that goes well.
@@ -63,6 +65,8 @@ pub struct TaskFile {
     pub summary: Summary,
     /// How it ended.
     pub ended: Option<Ending>,
+    /// It came to its end, and not everybody who has to know was told.
+    pub closing: bool,
     /// What others wrote, kept as it is.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -104,6 +108,9 @@ pub struct Parked {
     pub note: String,
     /// When its timer is due, in milliseconds since 1970.
     pub wake_at: u64,
+    /// When it was set; 0 if nobody knows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub since: u64,
     /// The card whose answer it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
@@ -116,6 +123,33 @@ pub struct Parked {
     /// Number of the newest message then: one that is held back by the wait itself does not end it, a newer one does.
     #[serde(default)]
     pub seen: u64,
+}
+
+/// A clock that was put back by less than this changes a wait by no more than that.
+const PUT_BACK: u64 = 60_000;
+
+impl Parked {
+    /// Whether its timer is due. One that was set by a clock that has been put back since says nothing about how long
+    /// it is still to run: it is due.
+    #[must_use]
+    pub fn is_due(&self, now: u64) -> bool {
+        now >= self.wake_at || now.saturating_add(PUT_BACK) < self.since
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Words on their way to people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saying {
+    /// The words.
+    pub message: String,
+    /// Whether the task waits for an answer to them.
+    pub waits: bool,
+    /// How often the same was said before; `None` if that could not be read.
+    pub before: Option<usize>,
 }
 
 /// A question on its way to people.
@@ -224,5 +258,20 @@ mod tests {
         let again: Value = serde_json::to_value(&file).unwrap();
         assert_eq!(again["later"], json!({"a": [1]}));
         assert_eq!(file.to_workflow()["waiting"], true);
+    }
+
+    #[test]
+    fn a_timer_is_due_when_its_time_is_over_or_its_clock_was_put_back() {
+        let parked = Parked { wake_at: 1_000_000, since: 900_000, ..Parked::default() };
+        for (now, due) in [
+            (900_000, false),
+            (999_999, false),
+            (1_000_000, true),
+            (850_000, false),
+            (839_999, true),
+        ] {
+            assert_eq!(parked.is_due(now), due, "{now}");
+        }
+        assert!(!Parked { since: 0, ..parked }.is_due(5), "a document of before has no `since`");
     }
 }

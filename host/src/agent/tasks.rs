@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use core_store::{Folder, FolderGuard, Store, StoreError};
+use core_store::{Folder, FolderGuard, State, Store, StoreError};
 
 use super::decide::Session;
 use super::stamp::Stamp;
@@ -27,6 +27,9 @@ pub enum TasksError {
     /// Another process drives it.
     #[error("task `{0}` is driven by another process")]
     Busy(String),
+    /// It came to its end: nobody would read what is said to it.
+    #[error("task `{0}` came to its end")]
+    Ended(String),
     /// A document is not what it should be. Nothing is written over it.
     #[error("agent/{place} is corrupt ({reason}); inspect or restore it")]
     Corrupt {
@@ -45,6 +48,8 @@ const SESSION: &str = "session.json";
 const DRIVER: &str = ".driver.lock";
 const LOCK: &str = ".lock";
 const CANCEL: &str = "cancel";
+/// The collection of the task store.
+const STORED: &str = "tasks";
 /// Whoever holds one of the small locks needs milliseconds.
 const WAIT: Duration = Duration::from_secs(10);
 
@@ -76,6 +81,9 @@ impl OpenTask {
     /// The store refuses.
     pub fn save(&mut self) -> Result<(), TasksError> {
         self.file.summary = self.stream.summary().clone();
+        if self.session != self.saved_session || self.file != self.saved {
+            self.check()?;
+        }
         // The conversation first: its place in the stream is never ahead of what the document knows.
         if self.session != self.saved_session {
             let text = serde_json::to_string(&self.session).expect("a session is plain data");
@@ -88,6 +96,26 @@ impl OpenTask {
             self.saved = self.file.clone();
         }
         Ok(())
+    }
+}
+
+impl OpenTask {
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn append(&mut self, event: Event) -> Result<(), TasksError> {
+        self.check()?;
+        Ok(self.stream.append(event)?)
+    }
+
+    /// A task whose document somebody removed is gone: it does not come back by being written.
+    fn check(&self) -> Result<(), TasksError> {
+        match self.guard.read(DOCUMENT) {
+            Ok(None) => Err(TasksError::Unknown(self.file.id.clone())),
+            Ok(Some(_)) | Err(StoreError::NotUtf8 { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -124,8 +152,15 @@ impl Tasks {
     /// # Errors
     /// It is corrupt, or the store refuses.
     pub fn read(&self, id: &str) -> Result<Option<TaskFile>, TasksError> {
-        let Some(text) = self.task_folder(id)?.read(DOCUMENT)? else { return Ok(None) };
-        parse(&text, || format!("tasks/{id}/{DOCUMENT}")).map(Some)
+        let place = || format!("tasks/{id}/{DOCUMENT}");
+        match self.task_folder(id)?.read(DOCUMENT) {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => parse(&text, place).map(Some),
+            Err(StoreError::NotUtf8 { .. }) => {
+                Err(TasksError::Corrupt { place: place(), reason: "not UTF-8 text".to_owned() })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Takes a task in order to drive it.
@@ -144,10 +179,12 @@ impl Tasks {
         };
         let file = self.read(id)?.ok_or_else(|| TasksError::Unknown(id.to_owned()))?;
         // A conversation that cannot be read is begun anew.
-        let session: Session = guard
-            .read(SESSION)?
-            .and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default();
+        let session = match guard.read(SESSION) {
+            Ok(text) => text.and_then(|text| serde_json::from_str(&text).ok()),
+            Err(StoreError::NotUtf8 { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let session: Session = session.unwrap_or_default();
         let log = self.store.app(&self.app_dir).log(&format!("agent/tasks/{id}"), "events");
         let log = log.ok_or_else(|| TasksError::BadId(id.to_owned()))?;
         let stream = Stream::open(log, file.summary.clone())?;
@@ -181,19 +218,29 @@ impl Tasks {
         Ok(entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
     }
 
-    /// Puts a message into the inbox of a task; it is durable when this returns. Needs no driver.
-    ///
-    /// # Errors
-    /// The task is unknown, or the store refuses.
-    pub fn post(&self, id: &str, text: &str) -> Result<String, TasksError> {
-        if self.read(id)?.is_none() {
-            return Err(TasksError::Unknown(id.to_owned()));
-        }
+    /// The lock of a task's inbox, which is made if need be.
+    fn lock_inbox(&self, id: &str) -> Result<FolderGuard, TasksError> {
         let inbox = self.inbox(id)?;
         if !inbox.exists()? {
             inbox.create(|_| Ok(()))?;
         }
-        let guard = inbox.lock(WAIT)?;
+        Ok(inbox.lock(WAIT)?)
+    }
+
+    /// Puts a message into the inbox of a task; it is durable when this returns. Needs no driver.
+    ///
+    /// # Errors
+    /// The task is unknown or at its end, or the store refuses.
+    pub fn post(&self, id: &str, text: &str) -> Result<String, TasksError> {
+        let is_open = |file: Option<TaskFile>| match file {
+            None => Err(TasksError::Unknown(id.to_owned())),
+            Some(file) if file.is_ended() => Err(TasksError::Ended(id.to_owned())),
+            Some(_) => Ok(()),
+        };
+        is_open(self.read(id)?)?;
+        let guard = self.lock_inbox(id)?;
+        // The end is written under this lock too: whoever gets here first is known to the other.
+        is_open(self.read(id)?)?;
         // Numbers are not used again: a served message may still be listed in the task's document.
         let last = guard.read(".last")?.and_then(|text| text.trim().parse::<u64>().ok());
         let listed = guard.list("")?.iter().filter_map(|entry| number(&entry.name)).max();
@@ -202,6 +249,23 @@ impl Tasks {
         let name = format!("{next:08}.txt");
         guard.create_new(&name, text)?;
         Ok(name)
+    }
+
+    /// Makes the end of a task durable: from then on nobody posts to it. False, and nothing is saved: `unheard` is to
+    /// be heard first, and there is a message that the task did not take.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn seal(&self, task: &mut OpenTask, unheard: bool) -> Result<bool, TasksError> {
+        let id = task.file.id.clone();
+        let _inbox = self.lock_inbox(&id)?;
+        let mut served = task.file.served.clone();
+        served.extend(task.file.message.as_ref().map(|message| message.name.clone()));
+        if unheard && self.oldest(&id, &served)?.is_some() {
+            return Ok(false);
+        }
+        task.save()?;
+        Ok(true)
     }
 
     /// The oldest message that is not among `served`: its name and text. Looks without a lock.
@@ -239,11 +303,7 @@ impl Tasks {
     /// # Errors
     /// The store refuses.
     pub fn request_cancel(&self, id: &str) -> Result<(), TasksError> {
-        let inbox = self.inbox(id)?;
-        if !inbox.exists()? {
-            inbox.create(|_| Ok(()))?;
-        }
-        inbox.lock(WAIT)?.create_new(CANCEL, "")?;
+        self.lock_inbox(id)?.create_new(CANCEL, "")?;
         Ok(())
     }
 
@@ -253,6 +313,13 @@ impl Tasks {
     /// The store refuses.
     pub fn is_cancelled(&self, id: &str) -> Result<bool, TasksError> {
         Ok(self.inbox(id)?.read(CANCEL)?.is_some())
+    }
+
+    /// Whether the task store has no task of this id. One that cannot be read, or is not there, forgets nobody.
+    #[must_use]
+    pub fn is_forgotten(&self, id: &str) -> bool {
+        let stored = self.store.app(&self.app_dir).read(STORED);
+        stored.is_ok_and(|tasks| *tasks.state() == State::Stored && tasks.find("id", id).is_none())
     }
 
     /// What changes with the documents, messages and outcomes of a task: compared, never read.
@@ -268,14 +335,15 @@ impl Tasks {
         ]
     }
 
-    /// What changes with the set of tasks, with cards, and with runs.
+    /// What changes with the set of tasks, with cards, with runs, and with the task store.
     #[must_use]
-    pub fn common_stamps(&self) -> [Stamp; 3] {
+    pub fn common_stamps(&self) -> [Stamp; 4] {
         let state = self.app_dir.join("state");
         [
             Stamp::of(&self.app_dir.join("agent/tasks")),
             Stamp::of(&state.join("cards.json")),
             Stamp::of(&state.join("runs.json")),
+            Stamp::of(&state.join(format!("{STORED}.json"))),
         ]
     }
 
@@ -300,41 +368,66 @@ impl Tasks {
         Ok(entries.filter_map(|entry| Some(entry.name.strip_suffix(".json")?.to_owned())).collect())
     }
 
-    /// Owners of a workflow's subjects.
+    /// Owners of a workflow's subjects; `None` if none is on record.
     ///
     /// # Errors
     /// The document is corrupt, or the store refuses.
-    pub fn owners(&self, workflow_id: &str) -> Result<Owners, TasksError> {
+    pub fn owners(&self, workflow_id: &str) -> Result<Option<Owners>, TasksError> {
         let name = format!("{}.json", checked(workflow_id)?);
-        match self.folder("owners", LOCK)?.read(&name)? {
-            None => Ok(Owners::new()),
-            Some(text) => parse(&text, || format!("owners/{name}")),
+        let place = || format!("owners/{name}");
+        match self.folder("owners", LOCK)?.read(&name) {
+            Ok(None) => Ok(None),
+            Ok(Some(text)) => parse(&text, place).map(Some),
+            Err(StoreError::NotUtf8 { .. }) => {
+                Err(TasksError::Corrupt { place: place(), reason: "not UTF-8 text".to_owned() })
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
-    /// Makes a task the owner of a subject; gives the one before, if that is another task.
+    /// Makes a task the owner of a subject, whoever owned it before.
     ///
     /// # Errors
     /// As [`Tasks::owners`].
-    pub fn bind(
+    pub fn bind(&self, workflow_id: &str, subject: &str, task: &str) -> Result<(), TasksError> {
+        self.change_owner(workflow_id, subject, task, true).map(|_| ())
+    }
+
+    /// Makes a task the owner of a subject that has none; gives the owner.
+    ///
+    /// # Errors
+    /// As [`Tasks::owners`].
+    pub fn claim(
         &self,
         workflow_id: &str,
         subject: &str,
         task: &str,
-    ) -> Result<Option<String>, TasksError> {
+    ) -> Result<String, TasksError> {
+        self.change_owner(workflow_id, subject, task, false)
+    }
+
+    fn change_owner(
+        &self,
+        workflow_id: &str,
+        subject: &str,
+        task: &str,
+        is_forced: bool,
+    ) -> Result<String, TasksError> {
         let name = format!("{}.json", checked(workflow_id)?);
         let folder = self.folder("owners", LOCK)?;
         if !folder.exists()? {
             folder.create(|_| Ok(()))?;
         }
         let guard = folder.lock(WAIT)?;
-        let mut owners = self.owners(workflow_id)?;
-        let before = owners.insert(subject.to_owned(), task.to_owned());
-        if before.as_deref() != Some(task) {
-            let text = serde_json::to_string_pretty(&owners).expect("owners are plain data");
-            guard.replace(&name, &text)?;
+        let mut owners = self.owners(workflow_id)?.unwrap_or_default();
+        match owners.get(subject) {
+            Some(owner) if owner == task || !is_forced => return Ok(owner.clone()),
+            Some(_) | None => {}
         }
-        Ok(before.filter(|before| before != task))
+        owners.insert(subject.to_owned(), task.to_owned());
+        let text = serde_json::to_string_pretty(&owners).expect("owners are plain data");
+        guard.replace(&name, &text)?;
+        Ok(task.to_owned())
     }
 }
 
@@ -404,10 +497,11 @@ mod tests {
     fn owners_change_hands_and_corrupt_ones_judge_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let tasks = tasks(folder.path());
-        assert_eq!(tasks.bind("w", "s", "t1").unwrap(), None);
-        assert_eq!(tasks.bind("w", "s", "t1").unwrap(), None);
-        assert_eq!(tasks.bind("w", "s", "t2").unwrap().as_deref(), Some("t1"));
-        assert_eq!(tasks.owners("w").unwrap()["s"], "t2");
+        assert_eq!(tasks.owners("w").unwrap(), None, "nobody is on record");
+        assert_eq!(tasks.claim("w", "s", "t1").unwrap(), "t1");
+        assert_eq!(tasks.claim("w", "s", "t2").unwrap(), "t1", "it has an owner");
+        tasks.bind("w", "s", "t2").unwrap();
+        assert_eq!(tasks.owners("w").unwrap().unwrap()["s"], "t2");
         #[expect(clippy::disallowed_methods, reason = "a test breaks a file")]
         std::fs::write(folder.path().join("agent/owners/w.json"), "{").unwrap();
         assert!(matches!(tasks.owners("w"), Err(TasksError::Corrupt { .. })));

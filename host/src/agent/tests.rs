@@ -1,5 +1,6 @@
 //! The loop as a whole, over real folders, with a harness domain and a scripted model.
 
+mod adversary;
 mod crashes;
 mod edges;
 mod flows;

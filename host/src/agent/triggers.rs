@@ -36,7 +36,9 @@ pub struct Triggers {
     known: HashMap<String, Known>,
     ended: HashSet<String>,
     running: HashSet<String>,
-    common: [Stamp; 3],
+    common: [Stamp; 4],
+    /// When the last look was, in milliseconds since 1970.
+    looked: u64,
 }
 
 /// What is remembered of a task between two looks.
@@ -71,6 +73,7 @@ impl Triggers {
             ended: HashSet::new(),
             running: HashSet::new(),
             common: Default::default(),
+            looked: 0,
         }
     }
 
@@ -116,8 +119,8 @@ impl Triggers {
     /// The tasks that have something to do and that nobody here runs.
     fn look(&mut self) -> Vec<String> {
         let common = self.agent.tasks().common_stamps();
-        let [tasks_still, cards_still, runs_still] =
-            [0, 1, 2].map(|at| common[at].is_still(&self.common[at]));
+        let [tasks_still, cards_still, runs_still, store_still] =
+            [0, 1, 2, 3].map(|at| common[at].is_still(&self.common[at]));
         self.common = common;
         if !tasks_still {
             match self.agent.tasks().ids() {
@@ -134,6 +137,9 @@ impl Triggers {
             }
         }
         let now = self.agent.now();
+        // With a clock that was put back no time that is remembered means anything.
+        let is_put_back = now < self.looked;
+        self.looked = now;
         let mut ready = Vec::new();
         let mut ended = Vec::new();
         for (id, known) in &mut self.known {
@@ -143,7 +149,8 @@ impl Triggers {
             }
             let stamps = self.agent.tasks().stamps(id, &known.state_dir);
             let still = stamps.iter().zip(&known.stamps).all(|(now, then)| now.is_still(then));
-            if still && cards_still && runs_still && now < known.due {
+            let is_still = still && cards_still && runs_still && now < known.due && !is_put_back;
+            if is_still && (store_still || !self.agent.tasks().is_forgotten(id)) {
                 continue;
             }
             known.stamps = stamps;

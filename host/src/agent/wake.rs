@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use super::agent_loop::AgentLoop;
 use super::error::AgentError;
 use super::human::{Answer, Run};
+use super::stream::Event;
 use super::task_file::{Parked, Status, Taken, TaskFile, Why};
 use super::tasks::OpenTask;
-use super::tools::SEND_MESSAGE;
+use super::tools::{SEND_MESSAGE, TASK_END};
 use super::workflow::WorkflowClient;
 
 /// What there is for a task to do.
@@ -37,11 +38,15 @@ impl AgentLoop {
     /// # Errors
     /// The durable side refuses.
     pub fn is_ready(&self, file: &TaskFile) -> Result<bool, AgentError> {
-        Ok(!file.is_ended() && !matches!(self.look(file)?, Trigger::None))
+        if file.is_ended() {
+            return Ok(file.closing);
+        }
+        Ok(!matches!(self.look(file)?, Trigger::None))
     }
 
     fn look(&self, file: &TaskFile) -> Result<Trigger, AgentError> {
-        if self.tasks.is_cancelled(&file.id)? {
+        // Whoever removes a task from the task store wants it ended.
+        if self.tasks.is_cancelled(&file.id)? || self.is_forgotten(file) {
             return Ok(Trigger::Cancel);
         }
         let Some(message) = &file.message else {
@@ -70,7 +75,7 @@ impl AgentLoop {
         if parked.why == Why::NoWorkflow && self.operations.workflow(&file.workflow_id).is_some() {
             return Trigger::Go;
         }
-        if self.now() >= parked.wake_at && parked.why.ends_by_timer() {
+        if parked.is_due(self.now()) && parked.why.ends_by_timer() {
             return Trigger::Go;
         }
         if !parked.runs.is_empty()
@@ -101,7 +106,7 @@ impl AgentLoop {
     }
 
     /// The first answer that was not taken yet.
-    fn answer(&self, file: &TaskFile) -> Option<(String, String)> {
+    pub(super) fn answer(&self, file: &TaskFile) -> Option<(String, String)> {
         if !file.registered {
             return None;
         }
@@ -130,6 +135,7 @@ impl AgentLoop {
                 self.note(task, "action_end", SEND_MESSAGE, &text)?;
             }
         }
+        self.say_again(task)?;
         if let Some(action) = task.file.running.take() {
             let is_told = task
                 .stream
@@ -137,9 +143,13 @@ impl AgentLoop {
                 .last()
                 .is_some_and(|event| event.kind == "action_end" && event.action == action);
             if !is_told {
-                let text =
+                let unknown =
                     "the host stopped meanwhile: its outcome is unknown, and it is not repeated";
-                self.note(task, "interrupted", &action, text)?;
+                let (kind, text) = match action.as_str() {
+                    TASK_END if task.file.is_ended() => ("action_end", "ended"),
+                    _ => ("interrupted", unknown),
+                };
+                self.note(task, kind, &action, text)?;
             }
         }
         // What the message led to was under way.
@@ -149,7 +159,7 @@ impl AgentLoop {
         for name in std::mem::take(&mut task.file.served) {
             self.tasks.remove(&task.file.id, &name)?;
         }
-        if !task.file.registered {
+        if !task.file.registered && !task.file.is_ended() {
             self.register(task);
         }
         task.save()?;
@@ -215,9 +225,9 @@ impl AgentLoop {
         let Some(parked) = &mut task.file.parked else {
             unreachable!("a task that is not parked has a turn")
         };
-        if now >= parked.wake_at {
+        if parked.is_due(now) {
             // A timer without a message is armed again (contract §10).
-            parked.wake_at = rearmed;
+            (parked.wake_at, parked.since) = (rearmed, now);
         }
         let is_pending =
             |id: &String| cards.iter().any(|c| c.id == *id && c.answer == Answer::Pending);
@@ -245,13 +255,14 @@ impl AgentLoop {
             task.file.outdated = asked.card;
         }
         // A crash between the event and the document left the event.
+        let told = Event::new(self.now(), "user_message", "", &text);
         let is_told = task
             .stream
             .events()
             .last()
-            .is_some_and(|event| event.kind == "user_message" && event.text == text);
+            .is_some_and(|event| event.kind == told.kind && event.text == told.text);
         if !is_told {
-            self.note(task, "user_message", "", &text)?;
+            task.append(told)?;
         }
         if may_give_up && GIVES_UP.contains(&text.trim().to_lowercase().as_str()) {
             task.file.status = Status::Abort;

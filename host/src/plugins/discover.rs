@@ -142,6 +142,22 @@ impl Walk<'_> {
             return;
         }
         let here = &self.found.ops[before..];
+        let is_here = |name: &str| here.iter().any(|found| &*found.address.op == name);
+        for (old, name) in &manifest.aliases {
+            let reason = if old.trim().is_empty() || is_here(old) {
+                format!("the alias `{old}` is taken; it has no effect")
+            } else if !is_here(name) {
+                format!("the alias `{old}` leads to `{name}`, which is not there")
+            } else {
+                continue;
+            };
+            self.found.problems.push(Problem {
+                place: file.clone(),
+                reason,
+                remedy: "an alias is an id that nothing has any more, and leads to an operation of this project"
+                    .to_owned(),
+            });
+        }
         let strangers: Vec<_> = manifest
             .ops
             .keys()

@@ -22,6 +22,8 @@ pub(crate) struct ProjectManifest {
     pub(crate) lane: Option<LaneChoice>,
     /// By operation.
     pub(crate) ops: BTreeMap<String, OpSettings>,
+    /// Ids that a workflow had before: old id to name.
+    pub(crate) aliases: BTreeMap<String, String>,
     /// Keys nobody knows, as dotted paths. They are named to the author and otherwise ignored.
     pub(crate) unknown: Vec<String>,
 }
@@ -94,14 +96,9 @@ impl ProjectManifest {
                 "settings" => drop(settings::check(&value)?),
                 // Read by the agent loop, where an old id of a workflow leads to its name.
                 "aliases" => {
-                    let texts = value
-                        .as_table()
-                        .is_some_and(|table| table.values().all(toml::Value::is_str));
-                    if !texts {
-                        return Err(
-                            "`aliases` must be a table of names: `old = \"name\"`".to_owned()
-                        );
-                    }
+                    manifest.aliases = aliases(&value).ok_or_else(|| {
+                        "`aliases` must be a table of names: `old = \"name\"`".to_owned()
+                    })?;
                 }
                 _ => manifest.unknown.push(key),
             }
@@ -143,6 +140,12 @@ impl ProjectManifest {
         settings.lane = settings.lane.or(self.lane);
         settings
     }
+}
+
+/// Old id to name.
+fn aliases(value: &toml::Value) -> Option<BTreeMap<String, String>> {
+    let table = value.as_table()?;
+    table.iter().map(|(old, name)| Some((old.clone(), name.as_str()?.to_owned()))).collect()
 }
 
 fn workspace(value: &toml::Value) -> Result<String, String> {

@@ -5,6 +5,8 @@
 
 mod literal;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 /// Who asked the model.
@@ -23,8 +25,8 @@ pub struct Decision {
     pub action_name: String,
     /// Parameters by name.
     pub parameters: Map<String, Value>,
-    /// Why.
-    pub reasoning: String,
+    /// Why; one text for all actions of a reply.
+    pub reasoning: Arc<str>,
 }
 
 impl Decision {
@@ -32,7 +34,7 @@ impl Decision {
     pub fn new(
         action_name: impl Into<String>,
         parameters: Map<String, Value>,
-        reasoning: impl Into<String>,
+        reasoning: impl Into<Arc<str>>,
     ) -> Self {
         Self { action_name: action_name.into(), parameters, reasoning: reasoning.into() }
     }
@@ -150,6 +152,7 @@ fn task_decisions(top: &Map<String, Value>) -> Result<Vec<Decision>, DecisionErr
     };
     let actions = actions.as_array().ok_or(DecisionError::ActionsNotList)?;
     let mut decisions = Vec::new();
+    let reasoning = reasoning(top);
     for item in actions.iter().filter_map(Value::as_object) {
         for (wrong, right) in
             [("action", "action_name"), ("args", "parameters"), ("name", "action_name")]
@@ -161,7 +164,7 @@ fn task_decisions(top: &Map<String, Value>) -> Result<Vec<Decision>, DecisionErr
         if let Some(name) =
             item.get("action_name").and_then(Value::as_str).filter(|name| !name.is_empty())
         {
-            decisions.push(decision(name, item, top));
+            decisions.push(decision(name, item, &reasoning));
         }
     }
     if decisions.is_empty() { Err(DecisionError::ActionsEmpty) } else { Ok(decisions) }
@@ -172,27 +175,28 @@ fn sub_decisions(top: &Map<String, Value>) -> Result<Vec<Decision>, DecisionErro
     if !top.contains_key("actions")
         && let Some(name) = top.get("action_name").and_then(Value::as_str)
     {
-        return Ok(vec![decision(name, top, top)]);
+        return Ok(vec![decision(name, top, &reasoning(top))]);
     }
     let actions =
         top.get("actions").and_then(Value::as_array).filter(|actions| !actions.is_empty());
     let actions = actions.ok_or(DecisionError::ActionsNotNonemptyList)?;
+    let reasoning = reasoning(top);
     let read = |item: &Value| {
         let item = item.as_object().ok_or(DecisionError::ItemMissingActionName)?;
         let name = item.get("action_name").and_then(Value::as_str);
         let name = name.ok_or(DecisionError::ItemMissingActionName)?;
-        Ok(decision(name, item, top))
+        Ok(decision(name, item, &reasoning))
     };
     actions.iter().map(read).collect()
 }
 
-fn decision(name: &str, item: &Map<String, Value>, top: &Map<String, Value>) -> Decision {
+fn reasoning(top: &Map<String, Value>) -> Arc<str> {
+    top.get("reasoning").and_then(Value::as_str).unwrap_or_default().into()
+}
+
+fn decision(name: &str, item: &Map<String, Value>, reasoning: &Arc<str>) -> Decision {
     let parameters = item.get("parameters").and_then(Value::as_object).cloned().unwrap_or_default();
-    Decision::new(
-        name,
-        parameters,
-        top.get("reasoning").and_then(Value::as_str).unwrap_or_default(),
-    )
+    Decision::new(name, parameters, Arc::clone(reasoning))
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! [`apply`] is pure: what is to happen elsewhere (a journal line, a ledger entry, a domain hook) comes
 //! back as data, to be done after the state is saved.
 
+use std::collections::HashSet;
+
 use super::clip::head;
 use super::event::{Event, WorkResult};
 use super::journal::JournalLine;
@@ -155,8 +157,9 @@ fn work(state: &mut WorkState, result: &WorkResult, at: Moment) -> Recorded {
 
 fn check(state: &mut WorkState, status: &str, report: &CheckReport, rules: &Rules<'_>) -> Recorded {
     let mut recorded = Recorded::default();
+    let mut covered: HashSet<String> = state.checked_ok.iter().cloned().collect();
     for name in &report.passed {
-        if !state.checked_ok.contains(name) {
+        if covered.insert(name.clone()) {
             state.checked_ok.push(name.clone());
         }
     }

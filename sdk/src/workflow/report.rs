@@ -167,12 +167,15 @@ fn verdict(text: &str) -> Option<FoundVerdict> {
     while let Some(at) = find_ignoring_case(text, "VERDICT", from) {
         from = at + "VERDICT".len();
         let Some((verdict, rest)) = verdict_word(&text[from..]) else { continue };
-        let line = rest.split('\n').next().unwrap_or_default();
-        if line.trim_start_matches(is_blank_or_emphasis).starts_with('|') {
+        // Neither blanks nor emphasis lead to the next line.
+        if rest.trim_start_matches(is_blank_or_emphasis).starts_with('|') {
             continue;
         }
         match &mut found {
-            None => found = Some(FoundVerdict { verdict, note: note(line) }),
+            None => {
+                let line = rest.split('\n').next().unwrap_or_default();
+                found = Some(FoundVerdict { verdict, note: note(line) });
+            }
             Some(first) => first.verdict = harsher(first.verdict, verdict),
         }
     }

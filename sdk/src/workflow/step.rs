@@ -202,10 +202,12 @@ impl Step {
             Self::Actions { label, actions } => Some(
                 actions
                     .iter()
-                    .map(|call| Decision::new(&call.action_name, call.parameters.clone(), label))
+                    .map(|call| {
+                        Decision::new(&call.action_name, call.parameters.clone(), label.as_str())
+                    })
                     .collect(),
             ),
-            Self::Wait { label } => Some(vec![Decision::new("", Map::new(), label)]),
+            Self::Wait { label } => Some(vec![Decision::new("", Map::new(), label.as_str())]),
             Self::End { status, reason, summary, label } => {
                 let mut parameters = Map::new();
                 parameters.insert("status".into(), status.word().into());
@@ -214,7 +216,7 @@ impl Step {
                         parameters.insert(key.into(), value.as_str().into());
                     }
                 }
-                Some(vec![Decision::new("task_end", parameters, label)])
+                Some(vec![Decision::new("task_end", parameters, label.as_str())])
             }
         }
     }

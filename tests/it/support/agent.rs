@@ -26,6 +26,12 @@ impl Bench {
         Bench { folder: tempfile::tempdir().unwrap(), env, udfs: None }
     }
 
+    /// The same with this variable in the environment of its commands.
+    pub(crate) fn env(mut self, name: &'static str, value: &str) -> Bench {
+        self.env.push((name, value.to_owned()));
+        self
+    }
+
     /// The same with these operations beside the shipped ones.
     pub(crate) fn beside(self, udfs: PathBuf) -> Bench {
         Bench { udfs: Some(udfs), ..self }

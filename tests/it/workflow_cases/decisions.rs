@@ -16,8 +16,10 @@ pub(super) fn run(row: &Value, report: &mut Report) {
     let got = match parse(text_at(row, "raw"), driver) {
         Err(error) => json!({"error": error.to_string()}),
         Ok(decisions) => {
-            let reasoning =
-                decisions.first().map(|decision| decision.reasoning.clone()).unwrap_or_default();
+            let reasoning = decisions
+                .first()
+                .map(|decision| decision.reasoning.to_string())
+                .unwrap_or_default();
             let actions: Vec<Value> = decisions
                 .into_iter()
                 .map(|decision| json!({"action_name": decision.action_name, "parameters": decision.parameters}))

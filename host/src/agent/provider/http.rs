@@ -71,6 +71,8 @@ impl HttpClient {
         let agent = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(timeout))
+            // A key goes where it was meant to go, and nowhere else.
+            .max_redirects(0)
             .user_agent(concat!("udf-host/", env!("CARGO_PKG_VERSION")))
             .build()
             .into();
@@ -140,6 +142,7 @@ impl HttpClient {
             format!("status {status}: {}", text.trim())
         };
         match status {
+            300..400 => Outcome::Refused(format!("it leads elsewhere; {}", complaint())),
             200..300 => match serde_json::from_str(&text) {
                 Ok(value) => Outcome::Reply(value),
                 Err(_) => Outcome::Again(format!("the reply is not JSON; {}", complaint()), None),
@@ -221,6 +224,32 @@ mod tests {
         assert!(error.is_fatal() && waits.lock().unwrap().is_empty());
         assert_eq!(error.to_string(), "the model provider refuses: status 401: bad key [key]");
         assert!(!format!("{client:?}").contains("very-secret"));
+    }
+
+    #[test]
+    fn a_reply_without_end_is_cut_off() {
+        use std::io::{Read, Write};
+        // A byte now and then, each in time; and more bytes than anybody asked for.
+        for (pause, bytes) in [(100, 1), (0, 1 << 20)] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/x", listener.local_addr().unwrap());
+            let served = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _asked = stream.read(&mut [0; 4096]).unwrap();
+                let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[";
+                let mut sent = stream.write_all(head);
+                while sent.is_ok() {
+                    std::thread::sleep(Duration::from_millis(pause));
+                    sent = stream.write_all(&vec![b' '; bytes]);
+                }
+            });
+            let retry = Retry { attempts: 1, ..Retry::default() };
+            let client = HttpClient::new(url, Secret::new(""), Duration::from_secs(2), retry);
+            let error = client.post(&[], &serde_json::json!({})).unwrap_err();
+            assert!(matches!(error, ProviderError::Unavailable { .. }), "{error}");
+            drop(client);
+            served.join().unwrap();
+        }
     }
 
     #[test]

@@ -83,9 +83,10 @@ fn dies_after(steps: usize) -> bool {
     assert_eq!(world.cards.lock().unwrap().len(), 1, "{at}: and nothing else");
     let said: Vec<Value> =
         world.comments.lock().unwrap().iter().map(|comment| comment["body"].clone()).collect();
-    for message in ["On it.", "Here it is."] {
-        assert!(said.iter().filter(|body| **body == message).count() <= 1, "{at}: {said:?}");
-    }
+    let times = |message: &str| said.iter().filter(|body| **body == message).count();
+    assert_eq!(times("On it."), 1, "{at}: a person is answered, and once: {said:?}");
+    // The question of the presentation is put once, whatever becomes of it (contract §3).
+    assert!(times("Here it is.") <= 1, "{at}: {said:?}");
     // A journal line may be lost with the host, but none is written twice.
     for event in ["user_lead", "round_counted"] {
         assert!(lines(&world, &task, event) <= 1, "{at}: {event}");

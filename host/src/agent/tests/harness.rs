@@ -112,7 +112,7 @@ pub(super) struct World {
 }
 
 /// Answers by what was said.
-type Brain = fn(&Chat<'_>) -> String;
+pub(super) type Brain = fn(&Chat<'_>) -> String;
 
 /// What the model does when it is asked.
 pub(super) enum Reply {
@@ -417,9 +417,16 @@ impl Operations for World {
             }
             ("run-management", "read") => Ok(self.runs.lock().unwrap().iter().cloned().collect()),
             ("task-management", "add_comment") => {
-                let comment = json!({"taskId": param("task_id"), "body": param("body")});
+                let comment = json!({
+                    "taskId": param("task_id"), "body": param("body"), "author": param("author"),
+                });
                 self.comments.lock().unwrap().push(comment.clone());
                 Ok(comment)
+            }
+            ("task-management", "list_comments") => {
+                let comments = self.comments.lock().unwrap();
+                let task = |comment: &&Value| comment["taskId"] == param("task_id");
+                Ok(comments.iter().filter(task).cloned().collect())
             }
             ("task-management", "create" | "update_status") => {
                 let status = param("status").to_owned();
@@ -448,9 +455,10 @@ impl Operations for World {
 
     fn workflow(&self, id: &str) -> Option<WorkflowPlace> {
         let domain = self.domain.as_ref()?;
-        let is_there = self.installed.load(Ordering::Relaxed) && domain.name == id;
+        let is_it = domain.name == id || format!("old_{}", domain.name) == id;
+        let is_there = self.installed.load(Ordering::Relaxed) && is_it;
         is_there.then(|| WorkflowPlace {
-            address: Address::new("_core", "workflows", id),
+            address: Address::new("_core", "workflows", &domain.name),
             folder: PathBuf::from(self.agents.path()),
         })
     }

@@ -165,6 +165,25 @@ fn unknown_keys_and_settings_of_nobody_are_named() {
 }
 
 #[test]
+fn an_alias_that_is_taken_or_leads_nowhere_is_named() {
+    let tree = Tree::new(&[(
+        "workflows/project.toml",
+        "[aliases]\nletter = \"essay\"\nessay = \"novel\"\npoem = \"song\"\n",
+    )])
+    .op("workflows/essay", "udf-workflows-essay")
+    .op("workflows/novel", "udf-workflows-novel");
+    let found = tree.sources();
+    let reasons: Vec<&str> = found.problems.iter().map(|it| it.reason.as_str()).collect();
+    assert_eq!(
+        reasons,
+        [
+            "the alias `essay` is taken; it has no effect",
+            "the alias `poem` leads to `song`, which is not there"
+        ]
+    );
+}
+
+#[test]
 fn names_that_meet_in_one_artifact_are_refused_together() {
     for (name, places, want) in [
         (

@@ -214,10 +214,10 @@ fn the_reason_goes_to_every_action() {
     let raw = json!({"reasoning": "why", "actions": [{"action_name": "a", "reasoning": "own"}, {"action_name": "b"}]});
     for driver in [Driver::Task, Driver::Sub] {
         let read = parse(&raw.to_string(), driver).unwrap();
-        assert!(read.iter().all(|decision| decision.reasoning == "why"));
+        assert!(read.iter().all(|decision| &*decision.reasoning == "why"));
     }
     let raw = json!({"reasoning": 1, "actions": [{"action_name": "a"}]});
-    assert_eq!(parse(&raw.to_string(), Driver::Task).unwrap()[0].reasoning, "");
+    assert_eq!(&*parse(&raw.to_string(), Driver::Task).unwrap()[0].reasoning, "");
 }
 
 proptest! {

@@ -351,6 +351,16 @@ fn lists_are_capped() {
 }
 
 #[test]
+fn coverage_of_any_size_is_taken_at_once() {
+    let lines: String = (0..200_000).map(|n| format!("- f{n} — PASS\n")).collect();
+    let mut state = state(json!({}));
+    let report = check("completed", &format!("VERDICT: FAIL\n{lines}- x — NOT REACHED"));
+    apply(&mut state, &report, &RULES, Moment(0));
+    assert_eq!(state.checked_ok.len(), 60);
+    assert_eq!(state.checked_ok[59], "f199999");
+}
+
+#[test]
 fn what_was_verified_can_be_written_to() {
     let verified = json!({"verified": true, "staged": true, "notify_step_issued": true, "presentation_asked": true, "rounds": 1});
     for (area, stays) in [("docs", true), ("frontend", false), ("tests", false), ("assets", false)]

@@ -192,6 +192,18 @@ fn line_ends_do_not_matter() {
 }
 
 /// Pieces from which contradictory and ordinary reports alike are put together.
+/// A checker is a model: its report is as long and as odd as it likes, and is read in one go all the same.
+#[test]
+fn a_report_of_any_size_is_read_at_once() {
+    let passes = "VERDICT: PASS ".repeat(300_000);
+    assert_eq!(parse(Some(&passes)).kind, ReportKind::Pass);
+    let dashes = format!("VERDICT: FAIL\n- {}", "a - ".repeat(500_000));
+    assert_eq!(parse(Some(&dashes)).kind, ReportKind::Defects);
+    let lines: String = (0..200_000).map(|n| format!("- f{n} — PASS\n")).collect();
+    let report = parse(Some(&format!("VERDICT: FAIL\n{lines}- x — NOT REACHED")));
+    assert_eq!((report.kind, report.passed.len()), (ReportKind::Incomplete, 200_000));
+}
+
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "VERDICT: PASS",
