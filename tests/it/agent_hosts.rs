@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(400);
 /// Greets, makes a task, and ends. What a crash cut off it does not do again.
 fn greets(asked: &Asked) -> Answer {
     let heard = asked.messages.join("\n");
-    let id = heard.split("(This is task ").nth(1).unwrap().split(')').next().unwrap();
+    let id = heard.split("(This is task ").nth(1).unwrap().split(".)").next().unwrap();
     if !heard.contains("[action_end send_message] sent") {
         return act("send_message", json!({"message": format!("Hello from {id}.")}));
     }

@@ -159,6 +159,11 @@ fn bootstrap(c: &mut Consultation<'_>) -> Answer<Choice> {
     if c.workflow.is_bootstrapped(&c.context())? {
         return Ok(None);
     }
+    // First work that failed until the budget was spent ends as any other: nothing is begun before a person was asked
+    // (contract §5).
+    if c.state.awaiting_user_decision && !c.state.verified && !c.ledger.is_empty() {
+        return Ok(None);
+    }
     Ok(Some(match c.workflow.bootstrap_mode() {
         BootstrapMode::Model => None,
         BootstrapMode::Worker => Some(c.spawn_worker(Stage::Bootstrap)?),

@@ -113,7 +113,8 @@ pub trait Workflow {
     /// The directory that holds the subject's state, journal and ledger.
     fn state_dir(&self, subject: &Subject) -> String;
 
-    /// False while the subject needs its first work. Asked every turn: keep it cheap.
+    /// False while the subject needs its first work: a worker is spawned, whatever the state says. Asked every turn:
+    /// keep it cheap, and let it become true with what a worker leaves behind.
     ///
     /// # Errors
     /// Any: the turn is skipped and the error shown.

@@ -470,6 +470,25 @@ fn the_gate_is_asked_once_and_opened_by_an_answer() {
 }
 
 #[test]
+fn first_work_that_never_succeeds_ends_at_the_gate() {
+    let domain = Domain { bootstrapped: false, stage: None, ..Domain::new() };
+    let mut files = Files::default();
+    for round in 1..=3 {
+        let turn = turn(&domain, &mut files, false, None);
+        assert_eq!((turn.stage, turn.round), (Stage::Bootstrap, round));
+        record(&domain, &mut files, &spawned("nothing"));
+        record(&domain, &mut files, &failed("worker", "no draft"));
+    }
+    for _ in 0..3 {
+        assert_eq!(turn(&domain, &mut files, false, None).stage, Stage::BudgetGate);
+    }
+    record(&domain, &mut files, &lead("begin with the title"));
+    let again = turn(&domain, &mut files, false, None);
+    assert_eq!((again.stage, again.round), (Stage::Bootstrap, 1));
+    assert!(query(&again).contains("- begin with the title"));
+}
+
+#[test]
 fn an_outage_spends_nothing() {
     let domain = Domain::new();
     let mut files = Files::with(json!({"staged": true, "check_attempts": 1, "rounds": 1}));
