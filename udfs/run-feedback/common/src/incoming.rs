@@ -6,6 +6,7 @@
 use sdk::Context;
 use serde_json::{Value, json};
 
+use crate::after::is_after;
 use crate::answer::Answer;
 use crate::codes::{Code, Refusal};
 use crate::github::{GitHubSetup, IssueComment, number};
@@ -260,9 +261,7 @@ impl Inbox<'_> {
             candidates.open.retain(|(_, state)| state.open_request_id() == Some(request));
         }
         let asked_before = |(_, state): &&(RunId, State)| {
-            let request = state.open_request();
-            let at = request.and_then(|request| request.get("requested_at")?.as_str());
-            at.unwrap_or_default() <= comment.created_at.as_str()
+            state.open_request().is_some_and(|request| is_after(comment, request))
         };
         let open: Vec<&(RunId, State)> = candidates.open.iter().filter(asked_before).collect();
         let listed = |open: &[&(RunId, State)], why| {
@@ -280,7 +279,10 @@ impl Inbox<'_> {
                     ref open => listed(open, Why::OtherRun),
                 }
             }
-            [] => self.too_late(comment, &said, &candidates),
+            [] => {
+                let began = matches!(before, Some(Done::Answering(_)));
+                self.too_late(comment, &said, &candidates, began)
+            }
             ref open => listed(open, Why::SeveralRuns),
         }
     }
@@ -349,7 +351,7 @@ impl Inbox<'_> {
                 if matches!(refusal.code, Code::NotAwaitingFeedback | Code::RequestIdMismatch) =>
             {
                 let candidates = self.candidates(Some(&run_id.to_string()))?;
-                self.too_late(comment, said, &candidates)
+                self.too_late(comment, said, &candidates, false)
             }
             Err(Stop::Refused(refusal)) if refusal.code == Code::InvalidResponse => {
                 tell(Why::Unclear("no_option"))
@@ -358,12 +360,14 @@ impl Inbox<'_> {
         }
     }
 
-    /// Nothing waits: who answered, if somebody did.
+    /// Nothing waits: who answered, if somebody did. `began`: we were about to record this comment's answer when
+    /// something stopped us.
     fn too_late(
         &self,
         comment: &IssueComment,
         said: &Reply,
         candidates: &Candidates,
+        began: bool,
     ) -> Result<Verdict, Stop> {
         let received = |entry: &Value| {
             entry.get("received_at").and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -386,8 +390,9 @@ impl Inbox<'_> {
         let source = text(by.and_then(|by| by.get("source")));
         let about = (run_id.to_string(), text(entry.get("request_id")));
         let at = received(entry);
-        if user == comment.author && source == "issue_comment" && at >= comment.created_at {
-            // It was this comment, before a crash.
+        let is_own = user == comment.author && source == "issue_comment";
+        if is_own && (began || says_the_same(comment, entry)?) {
+            // It was this comment, before a crash; or its author says once more what counts already.
             let answer = (text(entry.get("response")), text(entry.get("action")));
             return Ok(Verdict::Answered { about, answer });
         }
@@ -445,6 +450,15 @@ impl Inbox<'_> {
         })?;
         Ok(all)
     }
+}
+
+/// Whether a comment holds the answer that an entry of the history records. A number does not tell: the options are gone.
+fn says_the_same(comment: &IssueComment, entry: &Value) -> Result<bool, Stop> {
+    let text = |name: &str| entry.get(name).map(plain).unwrap_or_default();
+    let options = json!([text("response")]).to_string();
+    let parsed = parse_reply(&comment.body, &text("request_type"), &options, "")?;
+    Ok(parsed.matched != Some("index")
+        && parsed.response.is_some_and(|said| said == text("response")))
 }
 
 /// Whether the run belongs to the issue of this number.

@@ -14,6 +14,7 @@
 //!
 //! Section numbers in the docs are those of the run-feedback contract.
 
+mod after;
 mod answer;
 mod ask;
 mod choice;

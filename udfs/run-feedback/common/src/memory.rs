@@ -9,6 +9,7 @@ use std::time::Duration;
 use sdk::{Context, Folder, FolderGuard};
 use serde_json::{Map, Value, json};
 
+use crate::after;
 use crate::codes::{Code, Refusal};
 use crate::outcome::Stop;
 use crate::run_id::RunPaths;
@@ -114,6 +115,14 @@ impl<'c> Memory<'c> {
         let same = issue.get("since").and_then(Value::as_str) == Some(since);
         let tag = issue.get("tag").and_then(Value::as_str).filter(|_| same);
         Ok(tag.unwrap_or_default().to_owned())
+    }
+
+    /// Since when an issue was looked at last; `otherwise` if it was not, or only since later.
+    pub(crate) fn looked_since(&self, number: &str, otherwise: &str) -> Result<String, Stop> {
+        let issue = self.read(&file_of(number))?;
+        let since = issue.get("since").and_then(Value::as_str);
+        let since = since.filter(|since| after::is_moment(since) && *since <= otherwise);
+        Ok(since.unwrap_or(otherwise).to_owned())
     }
 
     /// A document; an empty one if there is none. A damaged one is never written over.

@@ -1,10 +1,12 @@
-//! Reading the comments of every issue with an open request, and acting on those that are new (§16).
+//! Reading the comments of every issue with an open request, and acting on those that are new (§16). Issues whose
+//! requests were answered lately are read as well, so that whoever comes too late is told who was first.
 
 use std::collections::BTreeMap;
 
-use sdk::Context;
+use sdk::{Context, Timestamp};
 use serde_json::{Value, json};
 
+use crate::after;
 use crate::codes::{Code, Refusal};
 use crate::github::{Comments, GitHub, GitHubSetup, number};
 use crate::incoming::{Inbox, unavailable};
@@ -16,6 +18,9 @@ use crate::query::Filter;
 use crate::runs::Runs;
 use crate::thread::{Tracked, limit};
 
+/// For how long after an answer an issue is read on: a day.
+const LATELY_MS: i64 = 24 * 60 * 60 * 1000;
+
 /// One round over all issues: `{status, operation, issues, outcomes, failures, retry_after_s?}`. Comments that do not
 /// address us, and those that have been dealt with, are not listed.
 ///
@@ -25,11 +30,15 @@ use crate::thread::{Tracked, limit};
 pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
     let setup = GitHubSetup::chosen(ctx)
         .map_err(|error| Refusal::new(Code::TrackerNotSetUp, error.to_string()))?;
-    let issues = open_issues(ctx, base_path)?;
+    let issues = watched_issues(ctx, base_path)?;
     let (mut outcomes, mut failures, mut wait_s) = (Vec::new(), Vec::new(), None);
     if !issues.is_empty() {
         let memory = Memory::open(ctx, base_path)?;
-        for (issue, since) in &issues {
+        for (issue, watched) in &issues {
+            let since = &match watched {
+                Watched::Open(asked) => asked.clone(),
+                Watched::Answered(at) => memory.looked_since(issue, at)?,
+            };
             let round = Round { ctx, base_path, memory: &memory, issue, since };
             match round.read(&setup, &mut outcomes, &mut failures) {
                 Ok(None) => {}
@@ -70,25 +79,51 @@ pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
     Ok(reply)
 }
 
-/// The issues with open requests, by number, and when the oldest of them was asked.
-fn open_issues(ctx: &Context, base_path: &str) -> Result<BTreeMap<String, String>, Stop> {
-    let mut issues: BTreeMap<String, String> = BTreeMap::new();
-    let filter = Filter { status: "awaiting_feedback", ..Filter::default() };
-    Runs::open(ctx, base_path)?.each_waiting(&filter, |_, state| {
+/// What is looked at of an issue: the comments since this moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Watched {
+    /// Since the oldest of its open requests.
+    Open(String),
+    /// Nothing is open any more, but whoever comes too late is told. Since the last look; if there was none, since this
+    /// answer.
+    Answered(String),
+}
+
+/// The issues with open requests, and those with requests that were answered lately, by number.
+fn watched_issues(ctx: &Context, base_path: &str) -> Result<BTreeMap<String, Watched>, Stop> {
+    let lately = Timestamp::from_unix_ms(ctx.now().unix_ms() - LATELY_MS).to_seconds();
+    let mut issues: BTreeMap<String, Watched> = BTreeMap::new();
+    Runs::open(ctx, base_path)?.each_asked(&Filter::default(), |_, state| {
         let Ok(state) = state else { return };
-        let Some(request) = state.open_request().filter(|_| filter.wants(&state)) else { return };
         let work_id = state.get("work_id").map(plain).unwrap_or_default();
         // Other trackers' ids are not ours to read.
         let Ok(digits) = number(&work_id) else { return };
-        let digits = digits.trim_start_matches('0');
-        let asked = request.get("requested_at").and_then(Value::as_str).unwrap_or_default();
-        let since = if asked.is_empty() { "1970-01-01T00:00:00Z" } else { asked };
-        let oldest = issues.entry(digits.to_owned()).or_insert_with(|| since.to_owned());
-        if since < oldest.as_str() {
-            since.clone_into(oldest);
-        }
+        let found = if let Some(request) = state.open_request() {
+            Watched::Open(after::since(request))
+        } else {
+            let last = state.history().last().and_then(|entry| entry.get("received_at"));
+            match last.and_then(Value::as_str).filter(|at| after::is_moment(at)) {
+                Some(at) if at >= lately.as_str() => Watched::Answered(at.to_owned()),
+                _ => return,
+            }
+        };
+        issues
+            .entry(digits.trim_start_matches('0').to_owned())
+            .and_modify(|known| known.join(&found))
+            .or_insert(found);
     })?;
     Ok(issues)
+}
+
+impl Watched {
+    /// Both of two runs of one issue.
+    fn join(&mut self, other: &Watched) {
+        *self = match (&*self, other) {
+            (Watched::Open(a), Watched::Open(b)) => Watched::Open(a.min(b).clone()),
+            (Watched::Answered(a), Watched::Answered(b)) => Watched::Answered(a.min(b).clone()),
+            (open @ Watched::Open(_), _) | (_, open) => open.clone(),
+        };
+    }
 }
 
 enum Failed {

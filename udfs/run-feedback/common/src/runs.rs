@@ -60,6 +60,21 @@ impl<'c> Runs<'c> {
         })
     }
 
+    /// As [`Runs::each`], without the runs that nobody was ever asked about.
+    ///
+    /// # Errors
+    /// As [`Runs::each`].
+    pub fn each_asked(
+        &self,
+        filter: &Filter<'_>,
+        mut each: impl FnMut(RunId, Result<State, Stop>),
+    ) -> Result<(), Stop> {
+        self.each_text(filter, |run_id, text| match text {
+            Ok(text) if !text.contains("feedback_history") && is_idle(&text) => {}
+            text => each(run_id, text.and_then(|text| parse(&text))),
+        })
+    }
+
     fn each_text(
         &self,
         filter: &Filter<'_>,

@@ -91,8 +91,82 @@ fn a_round_acts_on_what_is_new_and_asks_no_more_than_it_must() {
         state.history()[0]["provided_by"],
         json!({"user": "sam", "source": "issue_comment"})
     );
-    host.answer_http(|_| panic!("nothing is open any more: nobody is asked"));
+}
+
+#[test]
+fn whoever_comes_too_late_is_told_for_a_day() {
+    let disk = RunDisk::with_state(&waiting("fr-1", "7"));
+    let host = host(&disk);
+    // 2026-01-31T08:10:00Z and what follows.
+    let at = |minutes: i64| {
+        host.set_now(Timestamp::from_unix_ms(1_769_847_000_000 + minutes * 60_000));
+    };
+    let thread = Arc::new(Mutex::new(vec![comment(1, "kim", "hm")]));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (said, seen) = (Arc::clone(&thread), Arc::clone(&asked));
+    host.answer_http(move |request| {
+        if request.method == "POST" {
+            let body: Value = String::from_utf8(request.body.clone()).unwrap().parse().unwrap();
+            let mut said = said.lock().unwrap();
+            let id = said.len() as u64 + 1;
+            said.push(comment(id, "bot", body["body"].as_str().unwrap()));
+            return reply(201, &[], &json!({"id": id, "html_url": "http://tracker/c"}));
+        }
+        seen.lock().unwrap().push(request.url.clone());
+        reply(200, &[], &json!(*said.lock().unwrap()))
+    });
+    at(0);
+    assert_eq!(poll_once(&host)["outcomes"], json!([]));
+    // Somebody answers elsewhere, and the run has not asked again.
+    let answered = waiting("fr-1", "7").replace("awaiting_feedback", "in_progress").replacen(
+        '{',
+        r#"{"feedback_history": [{"request_id": "fr-1", "request_type": "approval", "response": "approve",
+            "provided_by": {"user": "ann", "source": "cli"}, "received_at": "2026-01-31T08:20:00Z"}],"#,
+        1,
+    );
+    disk.put("state.json", &answered);
+    at(60);
+    thread.lock().unwrap().push(comment(2, "sam", "reject @faber resume"));
+    let late = poll_once(&host);
+    assert_eq!(late["outcomes"][0]["reason"], "already_answered", "{late}");
+    let told = thread.lock().unwrap()[2]["body"].as_str().unwrap().to_owned();
+    assert!(told.contains("@sam: this was answered before: `approve` by `ann`"), "{told}");
+    assert_eq!(poll_once(&host)["outcomes"], json!([]), "once");
+    // What was said before the answer came is not passed over: read on from where reading began.
+    let urls = asked.lock().unwrap().clone();
+    assert!(urls.iter().all(|url| url.ends_with("since=2026-01-31T08:00:00Z")), "{urls:?}");
+    at(10 + 24 * 60);
+    assert_eq!(poll_once(&host)["issues"], 1);
+    at(11 + 24 * 60);
+    host.answer_http(|_| panic!("that was yesterday: nobody is asked"));
     assert_eq!(poll_once(&host)["issues"], 0);
+}
+
+#[test]
+fn an_answer_is_not_lost_to_a_clock_that_is_ahead() {
+    let asked = waiting("fr-1", "7").replace(
+        "\"requested_at\"",
+        "\"notification_sent\":{\"comment_url\":\"http://tracker/acme/widgets/issues/7#issuecomment-2\"},\"requested_at\"",
+    );
+    // The question is of 08:00:00 here; over there it is some seconds less.
+    let host = host(&RunDisk::with_state(&asked));
+    host.answer_http(|request| {
+        assert!(request.url.ends_with("since=2026-01-31T07:50:00Z"), "{}", request.url);
+        let at = |id, body, time: &str| {
+            let mut comment = comment(id, "sam", body);
+            comment["created_at"] = json!(time);
+            comment
+        };
+        let list = json!([
+            at(1, "reject @faber resume", "2026-01-31T07:59:50Z"),
+            at(2, "## Feedback Requested", "2026-01-31T07:59:51Z"),
+            at(3, "approve @faber resume", "2026-01-31T07:59:58Z")
+        ]);
+        reply(200, &[], &list)
+    });
+    let round = poll_once(&host);
+    assert_eq!(round["outcomes"][0]["reason"], "before_request", "{round}");
+    assert_eq!(round["outcomes"][1]["response"], "approve", "{round}");
 }
 
 #[test]

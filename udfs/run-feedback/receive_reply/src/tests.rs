@@ -246,6 +246,23 @@ fn whoever_comes_second_is_told_who_and_what() {
 }
 
 #[test]
+fn whoever_has_second_thoughts_is_told_what_counts() {
+    let thread = Thread::default();
+    let host = host(&RunDisk::with_state(WAITING), &thread);
+    deliver(&host, "1", "approve @faber resume", &[]);
+    // Written in the same second, by the same person: still another answer.
+    let second = deliver(&host, "2", "Sorry, reject it. @faber resume", &[]);
+    assert_eq!(outcome(&second), ("replied", "already_answered"));
+    assert!(thread.posts()[0].contains("@sam: this was answered before: `approve` by `sam`"));
+    // The same once more needs no word.
+    let again = deliver(&host, "3", "LGTM\n@faber resume", &[]);
+    assert_eq!((outcome(&again).0, thread.posts().len()), ("answered", 1));
+    let number = deliver(&host, "4", "1\n@faber resume", &[]);
+    assert_eq!(outcome(&number), ("replied", "already_answered"), "the options are gone");
+    assert_eq!(history(&host).len(), 1);
+}
+
+#[test]
 fn many_deliveries_of_one_comment_answer_once() {
     let thread = Thread::default();
     let host = host(&RunDisk::with_state(WAITING), &thread);
