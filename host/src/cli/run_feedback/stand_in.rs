@@ -32,6 +32,7 @@ Prints {\"origin\"} and serves until it is ended:
 
   GITHUB_API_URL=ORIGIN GITHUB_REPOSITORY=owner/name GITHUB_TOKEN=bot udf-host run-feedback …
   curl -H 'Authorization: Bearer sam' -d '{\"body\": \"…\"}' ORIGIN/repos/owner/name/issues/7/comments
+  curl ORIGIN/owner/name/issues/7
 
 The token is the login of whoever writes; one that begins with `guest` is of nobody who may answer. With --hook every
 comment is delivered there as well, signed with UDF_HOST_HOOK_SECRET.";
@@ -115,6 +116,11 @@ async fn answer(
         Ok(body) => body.to_bytes(),
         Err(_) => return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE, "Payload too large")),
     };
+    if head.method == Method::GET
+        && let Some(issue) = page(head.uri.path())
+    {
+        return Ok(tracker.show(issue));
+    }
     let Some(login) = login(&head.headers) else {
         return Ok(refusal(StatusCode::UNAUTHORIZED, "Requires authentication"));
     };
@@ -148,7 +154,35 @@ fn issue(path: &str) -> Option<String> {
     }
 }
 
+/// `owner/name/issues/7` of the address that people open.
+fn page(path: &str) -> Option<&str> {
+    let issue = path.strip_prefix('/')?;
+    match issue.split('/').collect::<Vec<_>>()[..] {
+        [owner, name, "issues", number]
+            if number.parse::<u64>().is_ok() && !owner.is_empty() && !name.is_empty() =>
+        {
+            Some(issue)
+        }
+        _ => None,
+    }
+}
+
 impl Tracker {
+    /// The thread as people read it.
+    fn show(&self, issue: &str) -> Response<Full<Bytes>> {
+        let issues = self.issues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = format!("{issue}\n");
+        for comment in issues.get(issue).into_iter().flatten() {
+            let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let (login, at) = (word(&comment["user"]["login"]), word(&comment["created_at"]));
+            text.push_str(&format!("\n--- {login}, {at} ---\n\n{}\n", word(&comment["body"])));
+        }
+        let mut response = Response::new(Full::new(Bytes::from(text)));
+        let plain = http::HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, plain);
+        response
+    }
+
     fn add(self: &Arc<Self>, issue: &str, login: &str, body: &[u8]) -> Response<Full<Bytes>> {
         let sent: Value = serde_json::from_slice(body).unwrap_or_default();
         let Some(text) = sent["body"].as_str().filter(|text| !text.trim().is_empty()) else {

@@ -211,10 +211,12 @@ impl CommentPoster for GitHub<'_> {
     }
 }
 
-/// The number of an issue, `258` or `#258`. Nothing else can stand in the address.
+/// The number of an issue, `258` or `#258`. Nothing else can stand in the address, and there is no issue 0.
 pub(crate) fn number(issue: &str) -> Result<&str, PostError> {
     let digits = issue.strip_prefix('#').unwrap_or(issue);
-    let is_number = (1..=18).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    let is_number = (1..=18).contains(&digits.len())
+        && digits.bytes().all(|b| b.is_ascii_digit())
+        && digits.bytes().any(|b| b != b'0');
     match is_number {
         true => Ok(digits),
         false => Err(PostError::Issue { issue: issue.to_owned() }),

@@ -368,5 +368,6 @@ fn what_is_missing_is_named() {
     assert_eq!(reply["error"]["missing"], json!(["issue", "comment_id", "author"]));
     let reply = deliver(&host, "1", "b", &[("issue", "PROJ-12")]);
     assert_eq!(reply["error"]["code"], "INVALID_COMMENT");
+    assert_eq!(deliver(&host, "1", "b", &[("issue", "000")])["error"]["code"], "INVALID_COMMENT");
     assert_eq!(reply.as_object().map(|members| members.len()), Some(3));
 }
