@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::time::SystemTime;
 
 use super::artifact::{Artifact, Cache};
 use super::catalog::Entry;
@@ -10,6 +9,7 @@ use super::loaded::{Loaded, check_fit};
 use super::pack::Packed;
 use super::probe::{self, Prober};
 use super::refusal::Refusal;
+use super::stamp::Stamp;
 
 /// Checks files, copies them to the cache, probes the copies and compares them with the folders they came from.
 #[derive(Debug)]
@@ -43,14 +43,16 @@ impl Judge {
         Ok((loaded, artifact))
     }
 
-    /// A version from the copy of this hash, if that is still there.
+    /// The version that was built then: from the copy of it, or from cargo's own file if that is still the same.
     pub(crate) fn kept(
         &self,
-        hash: &str,
-        built_at: SystemTime,
+        stamp: &Stamp,
         entry: &Entry,
     ) -> Option<Result<Loaded, Box<Refusal>>> {
-        let artifact = self.cache.get(hash, built_at)?;
+        let artifact = self.cache.get(&stamp.hash, stamp.built_at()).or_else(|| {
+            let built = Packed { sha256: stamp.hash.clone(), built_at: stamp.built_at() };
+            self.cache.take_sealed(&stamp.library, Some(&built)).ok()
+        })?;
         Some(self.loaded(&artifact, entry))
     }
 

@@ -178,6 +178,8 @@ pub(crate) struct Stamp {
     pub(crate) hash: String,
     /// When, in nanoseconds since 1970.
     built_at: u64,
+    /// The file that cargo made. The host that reads this may have a cache of its own, which lacks the copy.
+    pub(crate) library: PathBuf,
 }
 
 /// What was not built.
@@ -188,9 +190,11 @@ struct Failure {
 }
 
 impl Stamp {
-    pub(crate) fn new(key: String, hash: String, built_at: SystemTime) -> Self {
+    pub(crate) fn new(key: &str, hash: &str, built_at: SystemTime, library: &Path) -> Self {
         let since = built_at.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { key, hash, built_at: u64::try_from(since.as_nanos()).unwrap_or_default() }
+        let built_at = u64::try_from(since.as_nanos()).unwrap_or_default();
+        let (key, hash) = (key.to_owned(), hash.to_owned());
+        Self { key, hash, built_at, library: library.to_owned() }
     }
 
     pub(crate) fn built_at(&self) -> SystemTime {
@@ -320,10 +324,11 @@ mod tests {
         let stamps = Stamps::new(tree.path().join("stamps"));
         let op = tree.path().join("op");
         assert_eq!(stamps.get(&op), None);
-        let stamp = Stamp::new("k".into(), "h".into(), UNIX_EPOCH + Duration::from_nanos(5));
+        let built_at = UNIX_EPOCH + Duration::from_nanos(5);
+        let stamp = Stamp::new("k", "h", built_at, Path::new("/target/lib.so"));
         stamps.put(&op, &stamp);
         assert_eq!(stamps.get(&op), Some(stamp.clone()));
-        assert_eq!(stamp.built_at(), UNIX_EPOCH + Duration::from_nanos(5));
+        assert_eq!(stamp.built_at(), built_at);
         fs::write(stamps.place(&op), "{").unwrap();
         assert_eq!(stamps.get(&op), None);
         let refusal = Refusal::new("no", "yes").detail("a long story");

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::support::build::built;
 use crate::support::host_process::{HostOptions, HostProcess};
+use crate::support::parse;
 
 /// The copies whose content is not what their name says.
 fn torn(cache: &Path) -> Vec<String> {
@@ -113,4 +114,44 @@ fn a_start_with_known_plugins_probes_nothing() {
     let host = HostProcess::start(&options(&plugins, &cache).arg("--log").arg("debug"));
     host.wait_ready(count);
     assert!(!host.stderr().contains("probing"), "{}", host.stderr());
+}
+
+#[test]
+fn a_copied_binary_with_a_cache_of_its_own_serves_what_is_built() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (binary, home) = (root.join("bin/udf-host"), root.join("home"));
+    fs::create_dir_all(root.join("bin")).unwrap();
+    fs::create_dir(&home).unwrap();
+    fs::copy(&built().host, &binary).unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&binary);
+        command.arg("--no-build").arg("--only").arg("--udfs").arg(&built().udfs).args(arguments);
+        command.env_remove("XDG_CACHE_HOME").env_remove("UDF_HOST_CACHE").env("HOME", &home);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        parse(&text)
+    };
+    let udfs = run(&["list", "--json"])["udfs"].clone();
+    let refused = udfs.as_array().unwrap().iter().filter(|udf| udf["state"] != "ready");
+    let refused: Vec<String> =
+        refused.map(|udf| format!("{}: {}", udf["op"], udf["reason"])).collect();
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
+    let cache = home.join(".cache/udf-host");
+    let copies = || {
+        let files = fs::read_dir(&cache).unwrap().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|it| it == "so")).count()
+    };
+    assert_eq!(copies(), udfs.as_array().unwrap().len());
+    assert_eq!(torn(&cache), [] as [String; 0]);
+    let store = root.join("store");
+    let got = run(&[
+        "exec",
+        "feedback-management.get_card",
+        "id=x",
+        "--app-dir",
+        store.to_str().unwrap(),
+    ]);
+    assert_eq!(got["error"], "not found");
 }

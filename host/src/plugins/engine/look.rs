@@ -255,7 +255,7 @@ impl<'a> Looks<'a> {
             let kept = stamps
                 .get(folder)
                 .filter(|stamp| stamp.key == key)
-                .and_then(|stamp| judge.kept(&stamp.hash, stamp.built_at(), &op.entry));
+                .and_then(|stamp| judge.kept(&stamp, &op.entry));
             match kept {
                 Some(Ok(loaded)) => accept(self.catalog, &op.entry, loaded),
                 // What was accepted once is refused now: the host is another one. A new build decides.

@@ -77,13 +77,13 @@ pub(super) fn take(
         && let Some(now) = entry.ready().filter(|now| is_of(now, library))
     {
         // What it may depend on has changed, and cargo found that this changes nothing of it.
-        stamps.put(&entry.folder, &Stamp::new(key.to_owned(), now.hash.clone(), now.built_at));
+        stamps.put(&entry.folder, &Stamp::new(key, &now.hash, now.built_at, library));
         return catalog.accept(entry, now);
     }
     match judge.take(library, packed, entry) {
         Ok((loaded, artifact)) => {
             if let Some((stamps, key)) = stamped {
-                let stamp = Stamp::new(key.to_owned(), artifact.hash, artifact.built_at);
+                let stamp = Stamp::new(key, &artifact.hash, artifact.built_at, library);
                 stamps.put(&entry.folder, &stamp);
             }
             let newer = entry.ready().is_some_and(|before| before.hash != loaded.hash);
