@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::dispatch::runtime_threads;
 use crate::envelope::REPLY_LIMIT;
 use crate::error::HostError;
-use crate::http::{Bound, Shutdown, State, Token, bind, router, serve};
+use crate::http::{Bound, Shutdown, State, Token, bind, raise_open_files, router, serve};
 use crate::parent::Parent;
 use crate::{Host, logging};
 
@@ -52,6 +52,7 @@ pub(super) fn run(config: Config) -> Result<Exit, HostError> {
     // First of all: the parent may end at any moment, and later its id would be another's.
     let parent = config.exit_with_parent.then(Parent::now);
     let _log = logging::start_serving(config.log.as_deref())?;
+    raise_open_files();
     let bound = bind(config.port)?;
     let token = Token::mint()
         .map_err(|error| internal("there are no random numbers for a token", &error))?;

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::port_holder;
 use crate::error::HostError;
 
@@ -19,6 +21,22 @@ impl Bound {
     #[must_use]
     pub fn origin(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// Files that a host may hold open: more than its connections and what they read.
+const OPEN_FILES: u64 = 8192;
+
+/// Raises the soft limit of open files towards [`OPEN_FILES`], as far as the hard one allows: many systems start
+/// programs with 1024, which is less than a host's connections.
+pub fn raise_open_files() {
+    let now = getrlimit(Resource::Nofile);
+    let most = now.maximum.map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    if now.current.is_some_and(|current| current < most)
+        && let Err(error) =
+            setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum: now.maximum })
+    {
+        tracing::debug!(target: "udf_host::http", %error, "the limit of open files stays as it is");
     }
 }
 

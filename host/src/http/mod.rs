@@ -32,7 +32,7 @@ use hyper::body::Body;
 use self::error::Failure;
 pub(crate) use self::error::status;
 use self::guard::Guard;
-pub use self::listen::{Bound, bind};
+pub use self::listen::{Bound, bind, raise_open_files};
 use self::routes::Found;
 pub use self::serve::{Shutdown, serve};
 pub use self::token::Token;

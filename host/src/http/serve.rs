@@ -18,16 +18,16 @@ use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Bound, Router};
 use crate::envelope;
 
 /// Connections at one time; the next one is told to come back.
-const MAX_CONNECTIONS: usize = 1024;
+pub(super) const MAX_CONNECTIONS: usize = 1024;
 /// Request head in bytes: longer than any real query, shorter than an attack.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_FIELDS: usize = 100;
@@ -339,8 +339,13 @@ impl Server {
     }
 }
 
-/// 503 to a connection too many, without ever looking at its request.
+/// Connections too many that are being told so; those beyond are closed without a word.
+static TURNED_AWAY: Semaphore = Semaphore::const_new(256);
+
+/// 503 to a connection too many, without ever looking at its request. What it sends meanwhile is taken and dropped for
+/// a moment: closing on unread bytes would reset the connection, and the reply with it.
 async fn turn_away(mut stream: TcpStream) {
+    let Ok(_place) = TURNED_AWAY.try_acquire() else { return };
     let body = envelope::render_error("overloaded: too many connections; try again in a moment");
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
@@ -350,7 +355,10 @@ async fn turn_away(mut stream: TcpStream) {
     let reply = [head.as_bytes(), &body].concat();
     let _gone = timeout(Duration::from_secs(1), async {
         stream.write_all(&reply).await?;
-        stream.shutdown().await
+        stream.shutdown().await?;
+        let mut dropped = [0; 4096];
+        while stream.read(&mut dropped).await? > 0 {}
+        Ok::<_, std::io::Error>(())
     })
     .await;
 }

@@ -267,3 +267,35 @@ fn what_stalls_is_closed_and_what_comes_after_a_long_silence_is_served() {
         assert_eq!(read_reply(&mut stream).unwrap().0, 200, "after {name}");
     }
 }
+
+#[test]
+fn a_connection_too_many_is_told_so_even_while_it_sends() {
+    crate::http::raise_open_files();
+    // Both ends of every connection are here.
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    if files.is_some_and(|files| files < 3 * crate::http::serve::MAX_CONNECTIONS as u64) {
+        eprintln!(
+            "SKIPPED: this process may only hold {files:?} files open, too few for so many connections"
+        );
+        return;
+    }
+    let served = Served::start();
+    let taken: Vec<TcpStream> = (0..crate::http::serve::MAX_CONNECTIONS)
+        .map(|_| {
+            let mut stream = served.connect();
+            write!(stream, "GET /health HTTP/1.1\r\nHost: {}\r\n\r\n", served.address).unwrap();
+            assert_eq!(read_reply(&mut stream).map(|(status, ..)| status), Some(200));
+            stream
+        })
+        .collect();
+    let mut late = served.connect();
+    let head = "POST /api/exec/udf HTTP/1.1\r\nContent-Length: 400000\r\n\r\n";
+    late.write_all(head.as_bytes()).unwrap();
+    for _ in 0..100 {
+        late.write_all(&[b' '; 4000]).unwrap();
+    }
+    let (status, _, body) = read_reply(&mut late).unwrap();
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("too many connections"), "{body}");
+    drop(taken);
+}
