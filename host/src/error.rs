@@ -47,6 +47,14 @@ pub enum HostError {
         /// The operations of that project.
         known: Vec<String>,
     },
+    /// Nothing anywhere is called by this name (404).
+    #[error("unknown operation `{name}`; known: {}", names(known))]
+    UnknownName {
+        /// As the caller gave it.
+        name: String,
+        /// All operations.
+        known: Vec<String>,
+    },
     /// The request itself is malformed: not JSON, wrong shape, an unusable address (400).
     #[error("{message}")]
     BadRequest {
@@ -191,7 +199,8 @@ impl HostError {
         match self {
             Self::UnknownWorkspace { .. }
             | Self::UnknownProject { .. }
-            | Self::UnknownOp { .. } => "unknown",
+            | Self::UnknownOp { .. }
+            | Self::UnknownName { .. } => "unknown",
             Self::BadRequest { .. } => "bad_request",
             Self::BadParameter { .. } => "bad_parameter",
             Self::Raised { .. } => "raised",

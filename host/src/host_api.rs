@@ -271,7 +271,8 @@ fn to_udf_error(error: HostError) -> UdfError {
     let kind = match &error {
         HostError::UnknownWorkspace { .. }
         | HostError::UnknownProject { .. }
-        | HostError::UnknownOp { .. } => ErrorKind::NotFound,
+        | HostError::UnknownOp { .. }
+        | HostError::UnknownName { .. } => ErrorKind::NotFound,
         HostError::BadRequest { .. } | HostError::BadParameter { .. } => ErrorKind::BadParameter,
         HostError::Raised { .. } => ErrorKind::Raised,
         HostError::Panicked { .. } | HostError::Crashed { .. } => ErrorKind::Panicked,

@@ -11,6 +11,8 @@ mod cases;
 #[cfg(test)]
 mod check;
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod figures;

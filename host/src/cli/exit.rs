@@ -55,7 +55,8 @@ impl Exit {
             | HostError::Config { .. } => Self::Usage,
             HostError::UnknownWorkspace { .. }
             | HostError::UnknownProject { .. }
-            | HostError::UnknownOp { .. } => Self::Unknown,
+            | HostError::UnknownOp { .. }
+            | HostError::UnknownName { .. } => Self::Unknown,
             HostError::Raised { .. }
             | HostError::Panicked { .. }
             | HostError::Crashed { .. }

@@ -10,7 +10,7 @@ use crate::plugins::Address;
 /// Finds the operation among all that were discovered.
 ///
 /// # Errors
-/// [`HostError::UnknownOp`] and its kin when there is none, [`HostError::BadRequest`] with the candidates when a short
+/// [`HostError::UnknownName`] and its kin when there is none, [`HostError::BadRequest`] with the candidates when a short
 /// name fits several.
 pub(super) fn find(host: &Host, name: &str) -> Result<Address, HostError> {
     host.catalog.wait_discovered(Instant::now() + progress::BUILD_TIME);
@@ -48,10 +48,8 @@ pub(super) fn choose(all: &[Address], name: &str) -> Result<Address, HostError> 
                 message: format!("`{name}` fits several operations: {}", names.join(", ")),
             })
         }
-        (None, _) => Err(HostError::UnknownOp {
-            workspace: "any".to_owned(),
-            project: project.unwrap_or("any").to_owned(),
-            op: op.to_owned(),
+        (None, _) => Err(HostError::UnknownName {
+            name: name.to_owned(),
             known: all.iter().map(ToString::to_string).collect(),
         }),
     }

@@ -101,7 +101,8 @@ pub(crate) fn status(error: &HostError) -> StatusCode {
         HostError::BadRequest { .. } | HostError::BadParameter { .. } => StatusCode::BAD_REQUEST,
         HostError::UnknownWorkspace { .. }
         | HostError::UnknownProject { .. }
-        | HostError::UnknownOp { .. } => StatusCode::NOT_FOUND,
+        | HostError::UnknownOp { .. }
+        | HostError::UnknownName { .. } => StatusCode::NOT_FOUND,
         HostError::Raised { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         HostError::Panicked { .. }
         | HostError::Crashed { .. }

@@ -60,10 +60,8 @@ impl<'a> Dispatched<'a> {
             .collect::<Vec<_>>();
         match fits[..] {
             [only] => Ok(only.clone()),
-            [] => Err(HostError::UnknownOp {
-                workspace: address.workspace.clone(),
-                project: "any".to_owned(),
-                op: address.op.clone(),
+            [] => Err(HostError::UnknownName {
+                name: address.op.clone(),
                 known: all
                     .iter()
                     .map(|entry| format!("{}.{}", entry.address.project, entry.address.op))
@@ -292,7 +290,9 @@ fn lookup_error(error: HostError) -> LookupError {
             LookupError::Absent { what: "workspaces", known }
         }
         HostError::UnknownProject { known, .. } => LookupError::Absent { what: "projects", known },
-        HostError::UnknownOp { known, .. } => LookupError::Absent { what: "operations", known },
+        HostError::UnknownOp { known, .. } | HostError::UnknownName { known, .. } => {
+            LookupError::Absent { what: "operations", known }
+        }
         other => LookupError::Failed(failure(other)),
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn is_absent(error: &HostError) -> bool {
         HostError::UnknownWorkspace { .. }
             | HostError::UnknownProject { .. }
             | HostError::UnknownOp { .. }
+            | HostError::UnknownName { .. }
             | HostError::Remote { status: Some(404), .. }
     )
 }
