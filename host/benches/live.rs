@@ -1,8 +1,9 @@
 //! What a save costs: from the end of its build to the first answer of the new version, and the memory that stays.
 //!
 //! `cargo bench -p host --bench live` starts the host over a folder with one operation, saves it `BENCH_SAVES` times
-//! (default 10) and calls it until the new version answers. The end of a build is the moment in which cargo names the
-//! finished library; the host's log tells how long after that the version was in place.
+//! (default 10) and calls it until the new version answers; in the host's own process, and in a worker, where each new
+//! version gets a fresh one. The end of a build is the moment in which cargo names the finished library; the host's log
+//! tells how long after that the version was in place. Memory is that of the host and its workers.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on stdout")]
 #![expect(clippy::disallowed_methods, reason = "a bench lays out folders of its own")]
@@ -20,13 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(20 * 60);
 fn main() {
     let saves: usize =
         std::env::var("BENCH_SAVES").map_or(10, |text| text.parse().expect("a number"));
+    for lane in ["inline", "worker"] {
+        measure(lane, saves);
+    }
+}
+
+fn measure(lane: &str, saves: usize) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let op = folder.path().join("udfs/benchlive/says");
     fs::create_dir_all(op.join("src")).expect("a folder");
     fs::write(op.join("Cargo.toml"), MANIFEST).expect("a file");
     fs::write(op.join("spec.md"), "# says\n").expect("a file");
-    // In the host's own process, where what was opened stays.
-    fs::write(op.join("../project.toml"), "lane = \"inline\"\n").expect("a file");
+    fs::write(op.join("../project.toml"), format!("lane = {lane:?}\n")).expect("a file");
     save(&op, 0);
     let host = Served::start(folder.path());
     host.answers("0");
@@ -40,9 +46,11 @@ fn main() {
         after_save.push(saved.elapsed().as_secs_f64() * 1e3);
         after_build
             .push(answered.duration_since(host.built(at)).map_or(0.0, |it| it.as_secs_f64() * 1e3));
+        // What the worker before this one had is given back by then.
+        thread::sleep(Duration::from_millis(200));
         memory.push(host.resident_mib() - before);
     }
-    println!("{saves} saves of one operation, each called once it is live");
+    println!("{saves} saves of one operation, each called once it is live (lane {lane})");
     println!(
         "  after the build {:>7.1} ms, {:>7.1} at most  (bar: 200)",
         median(&after_build),
@@ -136,11 +144,20 @@ impl Served {
         }
     }
 
+    /// Memory of the host and its workers.
     fn resident_mib(&self) -> f64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(path).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the line");
-        line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
+        let own = self.child.id();
+        let pids = fs::read_dir("/proc").expect("the system shows its processes").flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
+        pids.filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+            let parent: u32 = field("PPid:")?.trim().parse().ok()?;
+            let counts = pid == own || parent == own;
+            let kib: f64 = field("VmRSS:")?.trim().trim_end_matches(" kB").parse().ok()?;
+            counts.then_some(kib / 1024.0)
+        })
+        .sum()
     }
 }
 

@@ -4,6 +4,7 @@ mod artifacts;
 mod cache;
 mod crates;
 mod memory;
+mod odd;
 mod scene;
 mod shared;
 mod workflow;

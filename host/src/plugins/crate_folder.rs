@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::refusal::Refusal;
+use super::text_file;
 
 /// What a folder's Cargo.toml declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +25,8 @@ pub(crate) fn kind(folder: &Path) -> Result<CrateKind, Box<Refusal>> {
 pub(crate) fn check_operation(folder: &Path, package: &str) -> Result<(), Box<Refusal>> {
     let manifest = read_manifest(folder)?;
     let path = folder.join("Cargo.toml");
-    let found = manifest
-        .get("package")
-        .and_then(|package| package.get("name"))
-        .and_then(toml::Value::as_str);
-    if found != Some(package) {
+    let found = package_name(&manifest);
+    if found.as_deref() != Some(package) {
         let found = found.map_or_else(|| "no name".to_owned(), |name| format!("`{name}`"));
         return Err(Refusal::new(
             format!("its package is {found}, not `{package}`"),
@@ -89,7 +87,7 @@ pub(crate) fn lib_name(package: &str) -> String {
 
 fn read_manifest(folder: &Path) -> Result<toml::Table, Box<Refusal>> {
     let path = folder.join("Cargo.toml");
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+    let text = text_file::read(&path).map_err(|error| unreadable(&path, &error))?;
     text.parse().map_err(|error: toml::de::Error| {
         Refusal::new(
             format!("its Cargo.toml is not valid TOML: {}", error.message()),
@@ -116,7 +114,13 @@ fn unreadable(path: &PathBuf, error: &std::io::Error) -> Box<Refusal> {
     }
 }
 
-fn is_cdylib(manifest: &toml::Table) -> bool {
+/// What a manifest calls its package.
+pub(crate) fn package_name(manifest: &toml::Table) -> Option<String> {
+    Some(manifest.get("package")?.get("name")?.as_str()?.to_owned())
+}
+
+/// Whether a manifest declares a library that can be opened at run time.
+pub(crate) fn is_cdylib(manifest: &toml::Table) -> bool {
     let Some(lib) = manifest.get("lib") else { return false };
     let kinds =
         lib.get("crate-type").or_else(|| lib.get("crate_type")).and_then(toml::Value::as_array);

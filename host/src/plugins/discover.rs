@@ -16,6 +16,7 @@ use super::manifest::{self, DEFAULT_WORKSPACE, OpSettings, ProjectManifest};
 use super::pack::{Packed, Seal};
 use super::refusal::Refusal;
 use super::roots::{Root, RootKind};
+use super::text_file;
 
 /// The project of operations that lie directly in a root.
 pub const MAIN_PROJECT: &str = "main";
@@ -236,7 +237,7 @@ impl Walk<'_> {
 
     fn project_manifest(&self, folder: &Path) -> Result<ProjectManifest, Box<Refusal>> {
         let path = folder.join("project.toml");
-        let text = match std::fs::read_to_string(&path) {
+        let text = match text_file::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(ProjectManifest::default());
@@ -319,13 +320,16 @@ fn library_of(folder: &Path) -> Option<PathBuf> {
 
 fn read_spec(folder: &Path) -> Result<String, Box<Refusal>> {
     let path = folder.join("spec.md");
-    let fault = match std::fs::read_to_string(&path) {
+    let fault = match text_file::read(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(text),
         Ok(_) => "its spec.md is empty".to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             "it has no spec.md".to_owned()
         }
-        Err(error) => format!("its spec.md cannot be read: {error}"),
+        Err(error) => {
+            let fault = format!("its spec.md cannot be read: {error}");
+            return Err(Refusal::new(fault, "make it a text file of at most 1 MiB").file(path));
+        }
     };
     Err(Refusal::new(fault, "write a spec.md: purpose, inputs, output, errors, examples")
         .file(path))

@@ -25,6 +25,7 @@ pub(crate) mod roots;
 pub(crate) mod settings;
 mod shadow;
 mod stamp;
+mod text_file;
 mod tool_homes;
 mod versions;
 mod watch;

@@ -8,7 +8,7 @@ use std::path::Path;
 /// # Errors
 /// What is wrong with the file, in words for its author.
 pub(crate) fn read(project: &Path, name: &str) -> Result<Option<String>, String> {
-    let text = match std::fs::read_to_string(project.join("project.toml")) {
+    let text = match super::text_file::read(&project.join("project.toml")) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("cannot read project.toml: {error}")),

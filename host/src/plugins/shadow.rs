@@ -6,7 +6,9 @@
 //! nothing that a build there has done.
 //!
 //! A crate from outside the checkout's `udfs/` gets a folder of links with a Cargo.toml of its own, in which paths to
-//! the checkout (`sdk = { path = ".." }`) lead to the shadow: cargo would otherwise see two packages `sdk`.
+//! the checkout (`sdk = { path = ".." }`) lead to the shadow: cargo would otherwise see two packages `sdk`. Its library
+//! gets the place into its name: cargo puts the library of each package under its bare name into the one target folder,
+//! and takes it from there for its own, though a package of that name from another folder has written it last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -14,7 +16,9 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
+use super::crate_folder::{is_cdylib, lib_name, package_name};
 use super::stamp::{replace_file, short_hash};
+use super::text_file;
 
 /// A crate that is to be in the shadow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub(crate) struct Member {
     pub(crate) place: PathBuf,
     /// Whether the real folder can be linked as it is: it lies in the checkout at the same place.
     native: bool,
+    /// Tells its root from others, where operations of the same name may lie.
+    root: String,
 }
 
 impl Member {
@@ -39,7 +45,7 @@ impl Member {
         };
         let place = base.join(project).join(name);
         let native = in_checkout && checkout.join(&place) == folder;
-        Self { folder: folder.to_owned(), place, native }
+        Self { folder: folder.to_owned(), place, native, root: short_hash(root) }
     }
 }
 
@@ -148,10 +154,10 @@ impl Shadow {
                     wanted.insert(member.place.join(&name), Item::Link(member.folder.join(&name)));
                 }
             }
-            let text = fs::read_to_string(member.folder.join("Cargo.toml"))?;
+            let text = text_file::read(&member.folder.join("Cargo.toml"))?;
             wanted.insert(
                 member.place.join("Cargo.toml"),
-                Item::Text(self.member_manifest(&text, &member.folder)),
+                Item::Text(self.member_manifest(&text, member)),
             );
         }
         let text = fs::read_to_string(self.checkout.join("Cargo.toml"))?;
@@ -182,8 +188,16 @@ impl Shadow {
 
     /// A member's own Cargo.toml for a place that is not the one it was written for. One that is no longer valid is
     /// passed on as it is, for cargo to say what is wrong.
-    fn member_manifest(&self, text: &str, folder: &Path) -> String {
+    fn member_manifest(&self, text: &str, member: &Member) -> String {
         let Ok(mut manifest) = text.parse::<toml::Table>() else { return text.to_owned() };
+        let folder = &*member.folder;
+        if let Some(name) = package_name(&manifest)
+            && is_cdylib(&manifest)
+            && let Some(lib) = manifest.get_mut("lib").and_then(toml::Value::as_table_mut)
+        {
+            let name = format!("{}_{}", lib_name(&name), &member.root[..8]);
+            lib.insert("name".to_owned(), toml::Value::from(name));
+        }
         // These make it a workspace of its own; here it is a member of ours.
         for key in ["workspace", "profile", "patch"] {
             manifest.remove(key);

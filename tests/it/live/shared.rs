@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::scene::{BUILD, Scene};
 use crate::support::build::built;
+use crate::support::fixture::write;
 use crate::support::host_process::{HostProcess, wait_until};
 
 #[test]
@@ -27,6 +28,26 @@ fn two_hosts_on_one_checkout_both_follow() {
         let listed = scene.listed(host, "says", |udf| udf["update"] == Value::Null);
         assert_eq!(listed["state"], "ready", "{listed}");
     }
+}
+
+#[test]
+fn operations_of_one_name_in_two_folders_stay_two() {
+    let (near, far) = (Scene::new("livesame"), Scene::new("livesame"));
+    near.lay_out("says", "near");
+    far.lay_out("says", "far");
+    let host = near.host();
+    near.answers(&host, "says", "near");
+    let other = far.host();
+    far.answers(&other, "says", "far");
+    // Cargo is asked again and finds nothing to compile; the other one's artifact was the last of that name.
+    write(&near.at("says/spec.md"), b"# says\n\nStill near.\n");
+    let built = wait_until(BUILD, "another build", || {
+        (host.stderr().matches("built 1 of 1").count() == 2).then_some(())
+    });
+    assert!(built.is_some(), "{}", host.stderr());
+    near.listed(&host, "says", |udf| udf["update"] == Value::Null);
+    near.answers(&host, "says", "near");
+    far.answers(&other, "says", "far");
 }
 
 #[test]

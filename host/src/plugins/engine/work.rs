@@ -314,15 +314,44 @@ impl Work<'_> {
     }
 }
 
-/// The first line that says what is wrong, without paths.
+/// What is wrong, in one line and without paths: cargo's first words, and the innermost of the causes that it gives.
 fn summary(said: &str) -> String {
-    let line = said
-        .lines()
-        .map(str::trim)
-        .find(|line| line.starts_with("error"))
-        .or_else(|| said.lines().next());
-    let line = line.unwrap_or("no reason given").trim_start_matches("error: ");
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines().find(|line| line.starts_with("error")).or_else(|| lines().next());
+    let mut words = first.unwrap_or("no reason given").trim_start_matches("error: ").to_owned();
+    // After each of these lines comes a cause of the one before.
+    let causes: Vec<&str> = lines()
+        .zip(lines().skip(1))
+        .filter(|(line, _)| *line == "Caused by:")
+        .map(|it| it.1)
+        .collect();
+    for cause in causes.iter().skip(causes.len().saturating_sub(2)) {
+        words.push_str(": ");
+        words.push_str(cause);
+    }
     // Messages go to callers, who are told no paths.
-    let words = line.split(' ').map(|word| if word.contains('/') { "…" } else { word });
+    let words = words.split(' ').map(|word| if word.contains('/') { "…" } else { word });
     words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_tells_the_cause_and_no_path() {
+        for (said, want) in [
+            (
+                "error: no matching package named `x` found\nlocation searched: crates.io index\n",
+                "no matching package named `x` found",
+            ),
+            (
+                "error: failed to load manifest for workspace member `/t/p/a`\n\nCaused by:\n  failed to parse manifest at `/t/p/a/Cargo.toml`\n\nCaused by:\n  failed to parse the `edition` key\n\nCaused by:\n  `1999` is unknown\n",
+                "failed to load manifest for workspace member …: failed to parse the `edition` key: `1999` is unknown",
+            ),
+            ("", "no reason given"),
+        ] {
+            assert_eq!(summary(said), want);
+        }
+    }
 }

@@ -118,6 +118,23 @@ fn a_crate_from_outside_gets_a_manifest_whose_paths_lead_to_the_shadow() {
 }
 
 #[test]
+fn operations_of_one_name_in_two_roots_have_two_artifacts() {
+    let tree = Tree::new();
+    let names = ["one", "two"].map(|root| {
+        let text = "[package]\nname = \"udf-q-b\"\n[lib]\ncrate-type = [\"cdylib\"]\n";
+        tree.write(&format!("{root}/q/b/Cargo.toml"), text);
+        let member = tree.member(root, "q", &format!("{root}/q/b"));
+        let shadow = tree.sync(vec![member.clone()]);
+        let place = shadow.root().join(&member.place).join("Cargo.toml");
+        let manifest: toml::Table = fs::read_to_string(place).unwrap().parse().unwrap();
+        assert_eq!(manifest["package"]["name"].as_str(), Some("udf-q-b"));
+        manifest["lib"]["name"].as_str().unwrap().to_owned()
+    });
+    assert!(names.iter().all(|name| name.starts_with("udf_q_b_")), "{names:?}");
+    assert_ne!(names[0], names[1]);
+}
+
+#[test]
 fn a_crate_directly_in_udfs_becomes_one_of_project_main() {
     let tree = Tree::new();
     tree.write(

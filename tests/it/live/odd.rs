@@ -1,0 +1,71 @@
+//! Files that are not what their names say, while a host watches them: each is named, and costs nobody anything else.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::scene::Scene;
+use crate::support::fixture::write;
+
+#[test]
+fn files_that_are_no_text_are_named_and_hold_up_nothing() {
+    let scene = Scene::new("liveodd");
+    scene.lay_out("says", "one");
+    scene.lay_out("beside", "one");
+    let host = scene.host();
+    for op in ["says", "beside"] {
+        scene.answers(&host, op, "one");
+    }
+    let pipe = |path: &std::path::Path| {
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let long = vec![b'x'; 10 << 20];
+    for file in ["says/spec.md", "says/Cargo.toml", "says/src/lib.rs", "project.toml"] {
+        let path = scene.at(file);
+        let kept = fs::read(&path).unwrap_or_default();
+        for kind in ["pipe", "folder", "long", "latin"] {
+            let _absent = fs::remove_file(&path);
+            match kind {
+                "pipe" => pipe(&path),
+                "folder" => fs::create_dir(&path).unwrap(),
+                "long" if file != "says/src/lib.rs" => write(&path, &long),
+                _ => write(&path, b"gr\xf6\xdfe"),
+            }
+            let listed = scene.listed(&host, "says", |udf| udf["update"]["state"] == "failed");
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(listed["update"].to_string().contains(name), "{file} as {kind}: {listed}");
+            scene.answers(&host, "says", "one");
+            if kind == "folder" {
+                fs::remove_dir(&path).unwrap();
+            } else {
+                fs::remove_file(&path).unwrap();
+            }
+            write(&path, &kept);
+            scene.listed(&host, "says", |udf| udf["update"] == Value::Null);
+        }
+    }
+    scene.save("beside", "two");
+    scene.answers(&host, "beside", "two");
+}
+
+#[test]
+fn links_without_end_are_named_and_hold_up_nothing() {
+    let scene = Scene::new("liveloops");
+    scene.lay_out("says", "one");
+    let host = scene.host();
+    scene.answers(&host, "says", "one");
+    symlink(".", scene.at("round")).unwrap();
+    symlink("itself", scene.at("itself")).unwrap();
+    symlink(scene.root(), scene.at("says/up")).unwrap();
+    symlink(scene.root(), scene.root().join("down")).unwrap();
+    let mut problems = String::new();
+    let named = crate::support::host_process::wait_until(super::scene::BUILD, "problems", || {
+        problems = host.get("/api/udfs").json()["data"]["problems"].to_string();
+        ["round", "itself", "down"].iter().all(|name| problems.contains(name)).then_some(())
+    });
+    assert!(named.is_some(), "{problems}");
+    scene.save("says", "two");
+    scene.answers(&host, "says", "two");
+}
