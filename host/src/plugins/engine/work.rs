@@ -330,7 +330,11 @@ fn summary(said: &str) -> String {
         words.push_str(cause);
     }
     // Messages go to callers, who are told no paths.
-    let words = words.split(' ').map(|word| if word.contains('/') { "…" } else { word });
+    let words = words.split(' ').map(|word| match word.contains('/') {
+        true if word.ends_with(':') => "…:",
+        true => "…",
+        false => word,
+    });
     words.collect::<Vec<_>>().join(" ")
 }
 
