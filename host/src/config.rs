@@ -66,6 +66,8 @@ pub struct Settings {
     pub lane: Option<LaneChoice>,
     /// `--workers`, `UDF_HOST_WORKERS`: most worker processes of one project.
     pub workers: Option<NonZeroUsize>,
+    /// `--worker-idle`, `UDF_HOST_WORKER_IDLE`: seconds that a worker process stays which is not needed.
+    pub worker_idle: Option<u32>,
     /// `--worker-memory`, `UDF_HOST_WORKER_MEMORY`: MiB that a worker process may have.
     pub worker_memory: Option<u64>,
     /// `UDF_HOST_CACHE`: where checked copies of artifacts are kept.
@@ -123,6 +125,9 @@ pub struct Config {
     pub lane: Option<LaneChoice>,
     /// Most worker processes of one project.
     pub workers: usize,
+    /// How long a worker process beyond the first of its project stays when it has nothing to do; the first one twenty
+    /// times as long.
+    pub worker_idle: Duration,
     /// Bytes of memory that a worker process may have.
     pub worker_memory: u64,
     /// Where checked copies of artifacts are kept; made with mode 0700.
@@ -209,6 +214,12 @@ impl Settings {
                 Some(other) => return Err(bad("UDF_HOST_LANE", other, "`inline` or `worker`")),
             },
             workers: number(&get, "UDF_HOST_WORKERS")?,
+            worker_idle: match number(&get, "UDF_HOST_WORKER_IDLE")? {
+                Some(0) => {
+                    return Err(bad("UDF_HOST_WORKER_IDLE", "0", "a number of seconds from 1 on"));
+                }
+                given => given,
+            },
             worker_memory: match number::<u64>(&get, "UDF_HOST_WORKER_MEMORY")? {
                 Some(few) if few < LEAST_MEMORY => {
                     let least = format!("a number of MiB from {LEAST_MEMORY} on");
@@ -292,6 +303,9 @@ impl Config {
                 .map_or(MOST_VERSIONS, NonZeroUsize::get),
             lane: first(sources, |s| s.lane),
             workers: first(sources, |s| s.workers).map_or(4, NonZeroUsize::get),
+            worker_idle: Duration::from_secs(
+                first(sources, |s| s.worker_idle).unwrap_or(30).max(1).into(),
+            ),
             worker_memory: first(sources, |s| s.worker_memory).unwrap_or(1024) << 20,
             cache_dir,
             sql_engine: first(sources, |s| s.sql_engine).unwrap_or_default(),

@@ -1,16 +1,20 @@
 //! [`Dispatcher`]: look up, run in a lane, time, record. HTTP, SQL, CLI and the agent loop all enter here.
 //!
-//! Two doors. [`Dispatcher::call`] runs the operation on the caller's thread. [`Dispatcher::call_async`] is for
-//! tasks: it gives up at the deadline while the operation runs on, and it runs shipped read operations that have
-//! proven fast right in the task, since a thread switch would cost several times the call.
+//! Two doors, one rule: whoever asks has an answer at the deadline, and an operation that runs on is counted as stuck
+//! until it returns. [`Dispatcher::call`] is for threads, [`Dispatcher::call_async`] for tasks. Shipped read operations
+//! that have proven fast run right there, since handing them to another thread would cost several times the call.
 
 mod call;
 mod pace;
+mod record;
+mod running;
+mod threads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -20,9 +24,14 @@ pub(crate) use pace::Pace;
 
 use crate::config::Config;
 use crate::error::HostError;
+use crate::host_api::tell_dropped;
 use crate::lane::{Job, Lane};
+use crate::logging::budget::Budget;
 use crate::plugins::{Address, Catalog, Entry, LaneChoice, Loaded};
 use crate::reply::Reply;
+use record::{log_failure, record};
+use running::Running;
+use threads::Threads;
 
 /// Operations may call operations, this deep.
 const MAX_DEPTH: usize = 16;
@@ -39,6 +48,7 @@ pub struct Dispatcher {
     in_place: AtomicUsize,
     in_place_limit: usize,
     offline: bool,
+    threads: Threads,
 }
 
 /// How many threads a runtime that serves [`Dispatcher::call_async`] should have: more than there are cores, because
@@ -63,6 +73,7 @@ impl Dispatcher {
             in_place: AtomicUsize::new(0),
             in_place_limit: runtime_threads() - SPARE_THREADS,
             offline: config.offline,
+            threads: Threads::default(),
         }
     }
 
@@ -83,27 +94,71 @@ impl Dispatcher {
         &self.catalog
     }
 
-    /// Runs the call on this thread and waits for the operation to be built if need be. At the deadline the
-    /// operation is asked to stop; this returns when it has.
+    /// Calls it and waits, for it to be built as well if need be, for no longer than its deadline. The operation is
+    /// asked to stop then, and runs on until it does.
     ///
     /// # Errors
     /// Every [`HostError`] that concerns a call.
-    pub fn call(&self, call: Call) -> Result<Reply, HostError> {
+    pub fn call(self: &Arc<Self>, call: Call) -> Result<Reply, HostError> {
+        self.call_watched(call, Duration::MAX, || {})
+    }
+
+    /// [`Dispatcher::call`] that says so when it has waited for `patience`.
+    ///
+    /// # Errors
+    /// Every [`HostError`] that concerns a call.
+    pub(crate) fn call_watched(
+        self: &Arc<Self>,
+        call: Call,
+        patience: Duration,
+        slow: impl FnOnce(),
+    ) -> Result<Reply, HostError> {
         let began = Instant::now();
         let found = match self.fast_entry(&call.address) {
             Some(found) => Ok(found),
             None => self.catalog.wait_ready(&call.address, self.build_deadline(&call, began)),
         };
-        let (entry, loaded) = found.inspect_err(|error| log_failure(&call, began, error))?;
-        let _permit = self.permit().inspect_err(|error| log_failure(&call, began, error))?;
-        let deadline = self.deadline(&entry, &call, began);
-        let result = self.run(&entry, &loaded, &call, (began, deadline), 0).and_then(Reply::of);
-        record(&entry, &call, began, &result);
-        result
+        let found = found.inspect_err(|error| log_failure(&call, began, error))?;
+        let permit = self.permit().inspect_err(|error| log_failure(&call, began, error))?;
+        let deadline = self.deadline(&found.0, &call, began);
+        let running = Running::new(found, call, (began, deadline));
+        if may_run_in_place(&running) {
+            return running.finish_here(self);
+        }
+        let running = Arc::new(running);
+        let (sender, outcome) = mpsc::sync_channel(1);
+        let job = {
+            let (dispatcher, running) = (Arc::clone(self), Arc::clone(&running));
+            move || {
+                // A caller that gave up has been told, and counted the call as stuck.
+                let _given_up = sender.send(running.finish(&dispatcher, permit));
+            }
+        };
+        if let Err(error) = self.threads.run(job) {
+            let error = HostError::Internal {
+                message: "the system has no thread left for the call".to_owned(),
+                detail: error.to_string(),
+            };
+            record::<Reply>(&running.entry, &running.call, began, &Err(error.clone()));
+            return Err(error);
+        }
+        let mut result = outcome.recv_timeout(patience.min(running.left()));
+        if matches!(result, Err(RecvTimeoutError::Timeout)) && !running.left().is_zero() {
+            slow();
+            result = outcome.recv_timeout(running.left());
+        }
+        match result {
+            Ok(result) => result,
+            Err(RecvTimeoutError::Timeout) => match running.give_up() {
+                Some(error) => Err(error),
+                None => outcome.recv().map_err(|gone| no_result(&gone))?,
+            },
+            Err(gone @ RecvTimeoutError::Disconnected) => Err(no_result(&gone)),
+        }
     }
 
-    /// Runs the call without holding a thread of the runtime, and answers at the deadline at the latest. When the
-    /// future is dropped, because its client is gone, a read is asked to stop; a write goes on to its end.
+    /// [`Dispatcher::call`] without holding a thread of the runtime. When the future is dropped, because its client is
+    /// gone, a read is asked to stop; a write goes on to its end.
     ///
     /// # Errors
     /// Every [`HostError`] that concerns a call.
@@ -114,70 +169,32 @@ impl Dispatcher {
             // Waits without a permit: calls of what is being built must not keep what is ready from running.
             None => self.catalog.ready(&call.address, self.build_deadline(&call, began)).await,
         };
-        let (entry, loaded) = found.inspect_err(|error| log_failure(&call, began, error))?;
+        let found = found.inspect_err(|error| log_failure(&call, began, error))?;
         let permit = self.permit().inspect_err(|error| log_failure(&call, began, error))?;
-        let deadline = self.deadline(&entry, &call, began);
-        if entry.lane_for(&loaded.hash) == LaneChoice::Inline
-            && loaded.may_run_in_place(&entry.address)
-            && entry.pace.is_fast()
+        let deadline = self.deadline(&found.0, &call, began);
+        let running = Running::new(found, call, (began, deadline));
+        // Not on the last threads of the runtime, so that accepting and reading goes on.
+        if may_run_in_place(&running)
             && let Some(_slot) = self.in_place_slot()
         {
-            let result = self.run(&entry, &loaded, &call, (began, deadline), 0).and_then(Reply::of);
-            record(&entry, &call, began, &result);
-            return result;
+            return running.finish_here(self);
         }
-        self.call_on_thread(Running { entry, loaded, call, began, deadline }, permit).await
-    }
-
-    async fn call_on_thread(
-        self: &Arc<Self>,
-        running: Running,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<Reply, HostError> {
-        let (began, deadline) = (running.began, running.deadline);
-        let shared = Arc::new((running, Fate::default()));
-        let job = tokio::task::spawn_blocking({
-            let (dispatcher, shared) = (Arc::clone(self), Arc::clone(&shared));
-            move || {
-                let (Running { entry, loaded, call, began, deadline }, fate) = &*shared;
-                let result =
-                    dispatcher.run(entry, loaded, call, (*began, *deadline), 0).and_then(Reply::of);
-                if fate.finish() {
-                    record(entry, call, *began, &result);
-                } else {
-                    entry.stats.stuck_ended();
-                    let ms = millis(began.elapsed());
-                    tracing::warn!(target: "udf_host::call", op = %entry.address, request = %call.request_id, ms,
-                        "returned long after its caller was told: timeout");
-                }
-                // Until here, so that calls that are stuck count as in flight.
-                drop(permit);
-                result
-            }
+        let running = Arc::new(running);
+        let mut job = tokio::task::spawn_blocking({
+            let (dispatcher, running) = (Arc::clone(self), Arc::clone(&running));
+            move || running.finish(&dispatcher, permit)
         });
-        let (Running { entry, loaded, call, .. }, fate) = &*shared;
-        let abandoned = Abandoned(loaded.is_read_only().then_some(&call.cancel));
-        let joined = tokio::time::timeout_at(deadline.into(), job).await;
-        std::mem::forget(abandoned);
-        match joined {
-            Ok(Ok(result)) => result,
-            Ok(Err(join)) => Err(HostError::Internal {
-                message: "the call ended without a result".to_owned(),
-                detail: join.to_string(),
-            }),
-            Err(_) => {
-                call.cancel.cancel();
-                let error = HostError::Timeout {
-                    op: entry.address.clone(),
-                    after: deadline.saturating_duration_since(began),
-                };
-                if fate.give_up() {
-                    entry.stats.stuck_began();
-                    record::<Reply>(entry, call, began, &Err(error.clone()));
-                }
-                Err(error)
-            }
-        }
+        let abandoned = running.unless_awaited();
+        let joined = tokio::time::timeout_at(deadline.into(), &mut job).await;
+        abandoned.awaited();
+        let joined = match joined {
+            Ok(joined) => joined,
+            Err(_) => match running.give_up() {
+                Some(error) => return Err(error),
+                None => job.await,
+            },
+        };
+        joined.map_err(|join| no_result(&join))?
     }
 
     /// An operation calls another. It takes no permit of its own: its caller holds one, and waiting for a second
@@ -217,7 +234,8 @@ impl Dispatcher {
         (began, deadline): (Instant, Instant),
         depth: usize,
     ) -> Result<sdk::Reply, HostError> {
-        let job = Job { dispatcher: self, entry, loaded, call, began, deadline, depth };
+        let lines = Budget::default();
+        let job = Job { dispatcher: self, entry, loaded, call, began, deadline, depth, lines };
         let began = Instant::now();
         let result =
             catch_unwind(AssertUnwindSafe(|| self.lane.run(&job))).unwrap_or_else(|payload| {
@@ -227,6 +245,7 @@ impl Dispatcher {
                 })
             });
         entry.pace.record(began.elapsed());
+        tell_dropped(&job, job.lines.dropped());
         result
     }
 
@@ -274,47 +293,6 @@ impl Dispatcher {
     }
 }
 
-/// A call that was given to a thread.
-#[derive(Debug)]
-struct Running {
-    entry: Arc<Entry>,
-    loaded: Arc<Loaded>,
-    call: Call,
-    began: Instant,
-    deadline: Instant,
-}
-
-/// Who came first, the operation with its result or the deadline. Decided once.
-#[derive(Debug, Default)]
-struct Fate(AtomicU8);
-
-impl Fate {
-    /// True when the result is in time.
-    fn finish(&self) -> bool {
-        self.decide(1)
-    }
-
-    /// True when the deadline was first.
-    fn give_up(&self) -> bool {
-        self.decide(2)
-    }
-
-    fn decide(&self, outcome: u8) -> bool {
-        self.0.compare_exchange(0, outcome, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
-
-/// Cancels a read when the future that waits for it is dropped.
-struct Abandoned<'a>(Option<&'a CancelFlag>);
-
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        if let Some(cancel) = self.0 {
-            cancel.cancel();
-        }
-    }
-}
-
 /// One of the bounded number of calls that run in place.
 struct InPlace<'a>(&'a AtomicUsize);
 
@@ -324,42 +302,19 @@ impl Drop for InPlace<'_> {
     }
 }
 
-fn record<T>(entry: &Entry, call: &Call, began: Instant, result: &Result<T, HostError>) {
-    let took = began.elapsed();
-    entry.stats.record(took, result.is_err());
-    match result {
-        Ok(_) => {
-            let ms = millis(took);
-            tracing::info!(target: "udf_host::call", op = %call.address, ms, outcome = "ok", request = %call.request_id);
-        }
-        Err(error) => log_failure(call, began, error),
-    }
+/// Whether the call may run on its caller's thread: nothing in it waits, and it has proven fast.
+fn may_run_in_place(running: &Running) -> bool {
+    let Running { entry, loaded, .. } = running;
+    entry.lane_of(loaded) == LaneChoice::Inline
+        && loaded.may_run_in_place(&entry.address)
+        && entry.pace.is_fast()
 }
 
-/// The line of a call that failed. Whatever the operation said may hold a caller's value, so that only goes to the
-/// debug level.
-fn log_failure(call: &Call, began: Instant, error: &HostError) {
-    let ms = millis(began.elapsed());
-    let outcome = error.kind();
-    match error {
-        HostError::Panicked { .. }
-        | HostError::Crashed { .. }
-        | HostError::Undeclared { .. }
-        | HostError::Internal { .. }
-        | HostError::Io { .. }
-        | HostError::Timeout { .. } => {
-            tracing::warn!(target: "udf_host::call", op = %call.address, ms, outcome, request = %call.request_id,
-                error = %error, detail = error.detail().unwrap_or_default());
-        }
-        _ => {
-            tracing::info!(target: "udf_host::call", op = %call.address, ms, outcome, request = %call.request_id);
-            tracing::debug!(target: "udf_host::call", request = %call.request_id, error = %error);
-        }
+fn no_result(why: &impl ToString) -> HostError {
+    HostError::Internal {
+        message: "the call ended without a result".to_owned(),
+        detail: why.to_string(),
     }
-}
-
-fn millis(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// The text of a panic's payload.

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::lane::Cause;
+use crate::lane::{Cause, Company};
 use crate::plugins::Address;
 use crate::sql::SqlError;
 
@@ -82,14 +82,14 @@ pub enum HostError {
         message: String,
     },
     /// The process that ran the operation ended during the call; the next one gets another process (500).
-    #[error("`{op}` crashed: {cause}{}", shared(*others))]
+    #[error("`{op}` crashed: {cause}{company}")]
     Crashed {
         /// The operation that was running.
         op: Address,
         /// What ended its worker.
         cause: Cause,
-        /// Calls that ran in the same worker, any of which may be at fault.
-        others: usize,
+        /// Who else may have to answer for it.
+        company: Company,
         /// For the log: the end of what the worker printed.
         detail: String,
     },
@@ -239,14 +239,6 @@ impl HostError {
         error: &std::io::Error,
     ) -> Self {
         Self::Io { action, path: path.into(), reason: error.to_string() }
-    }
-}
-
-fn shared(others: usize) -> String {
-    match others {
-        0 => String::new(),
-        1 => "; another call ran in the same worker".to_owned(),
-        many => format!("; {many} other calls ran in the same worker"),
     }
 }
 

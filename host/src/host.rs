@@ -58,6 +58,7 @@ impl Host {
             Workers::new(WorkerOptions {
                 program,
                 cap: config.workers,
+                idle: config.worker_idle,
                 memory: config.worker_memory,
                 synced: config.durability == Durability::Full,
                 in_flight: config.in_flight,

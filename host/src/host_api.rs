@@ -145,6 +145,11 @@ impl Outside for Within<'_> {
     fn trace(&self, level: u8, message: &str) {
         let (op, request) = (&self.0.entry.address, &*self.0.call.request_id);
         let message = one_line(message);
+        let (logged, dropped) = self.0.lines.spend(message.len());
+        tell_dropped(self.0, dropped);
+        if !logged {
+            return;
+        }
         match level {
             1 => tracing::error!(target: "udf_host::plugin", %op, request, "{message}"),
             2 => tracing::warn!(target: "udf_host::plugin", %op, request, "{message}"),
@@ -246,6 +251,14 @@ fn check_reading(reading: &Reading, method: Method) -> Result<(), UdfError> {
 fn left_ms(deadline: Instant) -> u64 {
     let left: Duration = deadline.saturating_duration_since(Instant::now());
     u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Says in the log that something is missing there.
+pub(crate) fn tell_dropped(job: &Job<'_>, bytes: usize) {
+    if bytes > 0 {
+        let (op, request) = (&job.entry.address, &*job.call.request_id);
+        tracing::warn!(target: "udf_host::plugin", %op, request, bytes, "it says more than is logged; the rest was dropped");
+    }
 }
 
 /// A line of a plugin's stays one line of the log, and of bounded length.

@@ -39,6 +39,6 @@ pub use config::Config;
 pub use dispatch::{Call, CancelFlag, Dispatcher};
 pub use error::HostError;
 pub use host::Host;
-pub use lane::Cause;
+pub use lane::{Cause, Company};
 pub use plugins::{Address, Catalog};
 pub use reply::Reply;

@@ -43,6 +43,9 @@ pub(super) struct HostOptions {
     /// Most worker processes of one project [default: 4] [env: UDF_HOST_WORKERS]
     #[arg(long, global = true, value_name = "N")]
     workers: Option<NonZeroUsize>,
+    /// How long a worker process stays that is not needed, in seconds [default: 30] [env: UDF_HOST_WORKER_IDLE]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    worker_idle: Option<u32>,
     /// Memory that a worker process may have, in MiB [default: 1024] [env: UDF_HOST_WORKER_MEMORY]
     #[arg(long, global = true, value_name = "MIB", value_parser = clap::value_parser!(u64).range(LEAST_MEMORY..1 << 24))]
     worker_memory: Option<u64>,
@@ -125,6 +128,7 @@ impl HostOptions {
             in_flight: self.in_flight,
             lane: self.lane,
             workers: self.workers,
+            worker_idle: self.worker_idle,
             worker_memory: self.worker_memory,
             log: self.log,
             sql_engine: self.sql_engine,

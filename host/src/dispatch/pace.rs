@@ -1,7 +1,8 @@
 //! [`Pace`]: whether an operation has proven fast enough to run without a thread of its own.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 /// A call this short costs less than handing it to another thread does.
 const FAST: Duration = Duration::from_micros(300);
@@ -17,12 +18,44 @@ const PENALTY: u32 = 16;
 pub(crate) struct Pace {
     credit: AtomicU32,
     proven: AtomicBool,
+    /// Calls that run in place now.
+    in_place: AtomicU32,
+    /// When one of them began alone, or ended: microseconds of the process's life.
+    moved: AtomicU64,
+}
+
+/// A call that runs in place, until it is dropped.
+pub(crate) struct Step<'a>(&'a Pace);
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.0.moved.store(now(), Relaxed);
+        self.0.in_place.fetch_sub(1, Relaxed);
+    }
+}
+
+fn now() -> u64 {
+    static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(BEGIN.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Pace {
-    /// Whether the next call may run in place.
+    /// Whether the next call may run in place. Not while those that do seem to hang: what they wait for, it would too.
     pub(crate) fn is_fast(&self) -> bool {
-        self.proven.load(Relaxed)
+        self.proven.load(Relaxed) && !self.hangs(now)
+    }
+
+    fn hangs(&self, now: impl FnOnce() -> u64) -> bool {
+        self.in_place.load(Relaxed) > 0
+            && u128::from(now().saturating_sub(self.moved.load(Relaxed))) >= SLOW.as_micros()
+    }
+
+    /// A call begins to run in place.
+    pub(crate) fn step_in(&self) -> Step<'_> {
+        if self.in_place.fetch_add(1, Relaxed) == 0 {
+            self.moved.store(now(), Relaxed);
+        }
+        Step(self)
     }
 
     /// Takes note of how long a call took to run, waiting for a thread not included.
@@ -57,6 +90,21 @@ mod tests {
             }
         }
         pace.is_fast()
+    }
+
+    #[test]
+    fn one_that_hangs_in_place_keeps_the_next_ones_out() {
+        let pace = Pace::default();
+        let later = || now() + u64::try_from(SLOW.as_micros()).unwrap();
+        assert!(!pace.hangs(later));
+        let first = pace.step_in();
+        let began = now();
+        assert!(!pace.hangs(|| began) && pace.hangs(later), "it has just begun");
+        drop(pace.step_in());
+        let passed = now();
+        assert!(!pace.hangs(|| passed) && pace.hangs(later), "another one came through");
+        drop(first);
+        assert!(!pace.hangs(later), "nobody is inside");
     }
 
     #[test]

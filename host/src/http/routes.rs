@@ -234,11 +234,10 @@ async fn exec_sql(
     let (workspace, project) = (parameter("workspace")?, parameter("project")?);
     let (host, body) = (state.host.clone(), incoming.body.clone());
     let id = incoming.id.to_str().unwrap_or_default().to_owned();
-    let place = host.sql.place().await;
+    let place = host.sql.place().await.map_err(HostError::from)?;
     let job = move || {
-        let _until_the_end = place;
         let at = Addressed { workspace: &workspace, project: &project };
-        answer(&host.sql, &Dispatched::new(&host, &id), at, &body)
+        answer(&host.sql, &Dispatched::new(&host, &id).at(&place), at, &body)
     };
     let text = tokio::task::spawn_blocking(job).await.map_err(|join| HostError::Internal {
         message: "the statement ended without a result".to_owned(),

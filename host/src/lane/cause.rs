@@ -4,6 +4,8 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use crate::plugins::Address;
+
 /// What ended a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -65,6 +67,41 @@ impl Cause {
     }
 }
 
+/// Who else ran in a worker that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Company {
+    /// Nobody who has to do with it.
+    None,
+    /// This operation ended it.
+    Culprit(Address),
+    /// So many other calls, any of which may have ended it.
+    Suspects(usize),
+}
+
+impl fmt::Display for Company {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None | Self::Suspects(0) => Ok(()),
+            Self::Culprit(op) => write!(f, "; `{op}`, which ran in the same worker, ended it"),
+            Self::Suspects(1) => f.write_str("; another call ran in the same worker"),
+            Self::Suspects(many) => write!(f, "; {many} other calls ran in the same worker"),
+        }
+    }
+}
+
+/// Of the last words what says why: a few lines, without the stack that may follow them.
+pub(super) fn gist(last_words: &str) -> String {
+    const LINES: usize = 6;
+    let is_frame = |line: &str| line.starts_with(' ') || line.starts_with("note:");
+    let words = match last_words.trim().rsplit_once("\nstack backtrace:\n") {
+        Some((words, stack)) if stack.lines().all(is_frame) => words,
+        _ => last_words.trim(),
+    };
+    let lines: Vec<&str> = words.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
+
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -117,6 +154,20 @@ const SIGNALS: [(i32, &str, &str); 13] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_gist_of_last_words_is_the_message_before_the_last_stack() {
+        let stack = "stack backtrace:\n   0: a\n             at /x.rs:1\nnote: Some details";
+        for (words, want) in [
+            ("", ""),
+            ("a\nb\n", "a\nb"),
+            ("1\n2\n3\n4\n5\n6\n7", "2\n3\n4\n5\n6\n7"),
+            (&format!("old\n{stack}\nthe message\n{stack}\n"), &format!("old\n{stack}\nthe message")),
+            (&format!("the message\n{stack}\nlater"), &format!("the message\n{stack}\nlater")),
+        ] {
+            assert_eq!(gist(words), want, "{words}");
+        }
+    }
 
     #[test]
     fn the_status_and_the_last_words_tell_the_cause() {

@@ -140,6 +140,11 @@ impl FromWorker<'_> {
 }
 
 impl Frame {
+    /// Whether it is a request that expects no answer: a line for the log.
+    pub(crate) fn wants_no_answer(&self) -> bool {
+        self.kind == REQUEST && self.fields.starts_with(&0_u64.to_le_bytes())
+    }
+
     /// Reads a frame of the host's.
     ///
     /// # Errors

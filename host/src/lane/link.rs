@@ -4,23 +4,32 @@
 //! its own it wakes the next. So the answer to a single call wakes one thread, the one that waits for it.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::frames::{Frame, Incoming};
+use super::outbox::{Outbox, Unsent};
+
+/// Frames that want no answer, and that a call has not come to yet. What a worker says beyond that is dropped: it must
+/// not fill the host's memory.
+const MOST_UNREAD: usize = 256;
 
 /// The host's end of a worker's socket.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: UnixStream,
-    writing: Mutex<()>,
+    outbox: Outbox,
     incoming: Mutex<Incoming>,
     state: Mutex<State>,
+    /// Nothing is sent any more, and nothing comes but what is in the socket already.
+    closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -28,14 +37,16 @@ struct State {
     seats: HashMap<u64, Seat>,
     /// Whether somebody reads the socket.
     read: bool,
-    /// Nothing will come any more.
-    lost: bool,
+    /// It has been read to its end.
+    ended: bool,
 }
 
 /// Where the frames of one call wait for its thread.
 #[derive(Debug, Default)]
 struct Seat {
     inbox: VecDeque<Frame>,
+    /// Frames of the call that were dropped.
+    dropped: usize,
     waiting: bool,
     wake: Arc<Condvar>,
 }
@@ -51,15 +62,6 @@ pub(super) enum Next {
     Lost,
 }
 
-/// Why a frame was not sent.
-#[derive(Debug)]
-pub(super) enum Unsent {
-    /// The time was up before the worker took the first byte.
-    Late,
-    /// The worker is gone, or took half a frame.
-    Lost,
-}
-
 impl Link {
     /// Both ends; the second one is the worker's.
     ///
@@ -70,9 +72,10 @@ impl Link {
         ours.set_nonblocking(true)?;
         let link = Self {
             socket: ours,
-            writing: Mutex::default(),
+            outbox: Outbox::default(),
             incoming: Mutex::default(),
             state: Mutex::default(),
+            closed: AtomicBool::new(false),
         };
         Ok((link, OwnedFd::from(theirs)))
     }
@@ -86,58 +89,46 @@ impl Link {
         self.state().seats.insert(call, Seat::default());
     }
 
-    /// Frames of the call that still come are dropped.
-    pub(super) fn leave(&self, call: u64) {
+    /// Frames of the call that still come are dropped; how many were while it had its seat.
+    pub(super) fn leave(&self, call: u64) -> usize {
         let mut state = self.state();
-        state.seats.remove(&call);
+        let seat = state.seats.remove(&call);
         state.hand_over();
+        seat.map_or(0, |seat| seat.dropped)
     }
 
-    /// Whether the worker was found to be gone.
+    /// Whether the worker was found to be gone, or the link to it was closed.
     pub(super) fn is_lost(&self) -> bool {
-        self.state().lost
+        self.closed.load(Ordering::Acquire)
     }
 
-    /// Says that the worker is gone, to everybody who waits.
+    /// Says that the worker is gone, to everybody who waits. What it had sent by then still arrives.
     pub(super) fn lose(&self) {
-        let mut state = self.state();
-        state.lost = true;
-        for seat in state.seats.values() {
-            seat.wake.notify_all();
-        }
+        self.closed.store(true, Ordering::Release);
+        // Whoever reads finds what is in there already, then the end. It fails only when that is so anyway.
+        let _ended = self.socket.shutdown(Shutdown::Both);
     }
 
     /// Sends a frame, or nothing of it when the worker does not take it by `until`.
     pub(super) fn send(&self, frame: &[u8], until: Instant) -> Result<(), Unsent> {
-        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut rest = frame;
-        while !rest.is_empty() {
-            match (&self.socket).write(rest) {
-                Ok(sent) => rest = &rest[sent..],
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if !self.ready(PollFlags::OUT, until) {
-                        let untouched = rest.len() == frame.len();
-                        return Err(if untouched { Unsent::Late } else { Unsent::Lost });
-                    }
-                }
-                Err(_) => return Err(Unsent::Lost),
-            }
+        let sent = self.outbox.send(&self.socket, frame, until);
+        if matches!(sent, Err(Unsent::Lost)) {
+            self.lose();
         }
-        Ok(())
+        sent
     }
 
     /// The next frame of the call.
     pub(super) fn next(&self, call: u64, until: Instant) -> Next {
         let mut state = self.state();
         loop {
-            let (lost, read) = (state.lost, state.read);
+            let (ended, read) = (state.ended, state.read);
             let Some(seat) = state.seats.get_mut(&call) else { return Next::Lost };
             if let Some(frame) = seat.inbox.pop_front() {
                 state.hand_over();
                 return Next::Frame(frame);
             }
-            if lost {
+            if ended {
                 return Next::Lost;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -162,7 +153,8 @@ impl Link {
             match read {
                 Ok(frames) => state.deliver(frames, call),
                 Err(_) => {
-                    state.lost = true;
+                    self.closed.store(true, Ordering::Release);
+                    state.ended = true;
                     for seat in state.seats.values() {
                         seat.wake.notify_all();
                     }
@@ -174,7 +166,7 @@ impl Link {
     /// Waits for bytes and cuts frames out of them; none when the time was up.
     fn read(&self, until: Instant) -> io::Result<Vec<Frame>> {
         let mut frames = Vec::new();
-        if !self.ready(PollFlags::IN, until) {
+        if !ready(&self.socket, PollFlags::IN, until) {
             return Ok(frames);
         }
         let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
@@ -190,22 +182,22 @@ impl Link {
         }
         Ok(frames)
     }
+}
 
-    /// Waits until the socket can be used; false when the time was up. A socket in trouble counts as usable: using it
-    /// then tells the trouble.
-    fn ready(&self, what: PollFlags, until: Instant) -> bool {
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let wait = Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: left.subsec_nanos().into(),
-            };
-            match poll(&mut [PollFd::new(&self.socket, what)], Some(&wait)) {
-                Ok(0) => return false,
-                Ok(_) => return true,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return true,
-            }
+/// Waits until the socket can be used; false when the time was up. A socket in trouble counts as usable: using it then
+/// tells the trouble.
+pub(super) fn ready(socket: &UnixStream, what: PollFlags, until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let wait = Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut [PollFd::new(socket, what)], Some(&wait)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
         }
     }
 }
@@ -225,6 +217,10 @@ impl State {
         for frame in frames {
             let call = frame.call;
             if let Some(seat) = self.seats.get_mut(&call) {
+                if seat.inbox.len() >= MOST_UNREAD && frame.wants_no_answer() {
+                    seat.dropped += 1;
+                    continue;
+                }
                 seat.inbox.push_back(frame);
                 if call != reader {
                     seat.wake.notify_one();
@@ -236,7 +232,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
+    use std::io::{Read, Write};
     use std::thread;
     use std::time::Duration;
 
@@ -300,16 +296,56 @@ mod tests {
     }
 
     #[test]
+    fn what_was_sent_before_the_end_still_arrives() {
+        let (link, mut theirs) = pair();
+        link.take_seat(1);
+        theirs.write_all(&reply(1)).unwrap();
+        link.lose();
+        assert!(link.is_lost());
+        assert!(matches!(link.next(1, Instant::now() + LONG), Next::Frame(_)));
+        assert!(matches!(link.next(1, Instant::now() + LONG), Next::Lost));
+    }
+
+    #[test]
+    fn a_worker_that_talks_without_end_does_not_fill_the_memory() {
+        let (link, mut theirs) = pair();
+        (1..=2).for_each(|call| link.take_seat(call));
+        let line = FromWorker::Request { request: 0, method: 1, frame: b"a line" }.encode(1);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                (0..10_000).for_each(|_| theirs.write_all(&line).unwrap());
+                theirs.write_all(&reply(1)).unwrap();
+                theirs.write_all(&reply(2)).unwrap();
+            });
+            // The other call reads for both.
+            assert!(matches!(link.next(2, Instant::now() + LONG), Next::Frame(_)));
+        });
+        let mut got = 0;
+        while let Next::Frame(frame) = link.next(1, Instant::now() + LONG) {
+            got += 1;
+            if !frame.wants_no_answer() {
+                break;
+            }
+        }
+        assert_eq!((got, link.leave(1)), (MOST_UNREAD + 1, 10_000 - MOST_UNREAD));
+    }
+
+    #[test]
     fn a_worker_that_does_not_read_holds_nobody_up_for_longer_than_the_call_has() {
         let (link, mut theirs) = pair();
-        let frame = vec![7; 1 << 20];
         let soon = || Instant::now() + Duration::from_millis(30);
-        assert!(
-            matches!(link.send(&frame, soon()), Err(Unsent::Lost)),
-            "half of it is in the socket"
-        );
-        assert!(matches!(link.send(b"x", soon()), Err(Unsent::Late)), "nothing of it is");
-        let mut some = vec![0; 4096];
-        theirs.read_exact(&mut some).unwrap();
+        let piece = vec![7; 4096];
+        while link.send(&piece, soon()).is_ok() {}
+        assert!(matches!(link.send(&piece, soon()), Err(Unsent::Late)), "nothing of it was sent");
+        thread::scope(|scope| {
+            scope.spawn(|| link.send(&piece, Instant::now() + Duration::from_secs(1)));
+            let began = Instant::now();
+            assert!(matches!(link.send(&piece, soon()), Err(Unsent::Late)));
+            assert!(began.elapsed() < Duration::from_millis(900), "it waited for the one before it");
+        });
+        theirs.read_exact(&mut vec![0; 64 << 10]).unwrap();
+        let large = vec![7; 1 << 20];
+        assert!(matches!(link.send(&large, soon()), Err(Unsent::Lost)), "half of it was sent");
+        assert!(link.is_lost(), "nothing can follow that");
     }
 }

@@ -10,6 +10,7 @@ mod cause;
 pub(crate) mod frames;
 mod inline;
 mod link;
+mod outbox;
 mod output;
 mod pool;
 mod process;
@@ -23,10 +24,11 @@ use std::time::Instant;
 
 use crate::dispatch::{Call, Dispatcher};
 use crate::error::HostError;
+use crate::logging::budget::Budget;
 use crate::plugins::{Entry, LaneChoice, Loaded};
 use crate::program;
 
-pub use cause::Cause;
+pub use cause::{Cause, Company};
 pub(crate) use inline::Inline;
 pub(crate) use record::CrashRecord;
 pub(crate) use workers::{WorkerOptions, Workers};
@@ -53,6 +55,8 @@ pub(crate) struct Job<'a> {
     pub(crate) deadline: Instant,
     /// How many calls are around this one.
     pub(crate) depth: usize,
+    /// What it may still say in the log.
+    pub(crate) lines: Budget,
 }
 
 /// Where a call runs.
@@ -77,7 +81,7 @@ impl Lanes {
 
 impl Lane for Lanes {
     fn run(&self, job: &Job<'_>) -> Result<sdk::Reply, HostError> {
-        match (job.entry.lane_for(&job.loaded.hash), &self.workers) {
+        match (job.entry.lane_of(job.loaded), &self.workers) {
             (LaneChoice::Worker, Some(workers)) => workers.run(job),
             (LaneChoice::Inline, _) | (LaneChoice::Worker, None) => self.inline.run(job),
         }

@@ -1,4 +1,5 @@
-//! [`Output`]: what a worker prints, line by line into the log, within bounds.
+//! [`Output`]: what a worker prints, line by line into the log. What is beyond the budget is read all the same, so that
+//! nobody blocks on printing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,15 +8,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::logging::budget::Budget;
+
 /// A line longer than this is cut into several.
 const LINE: usize = 8 << 10;
-/// Bytes of one window that are logged; the rest is read and counted, so that nobody blocks on printing.
-const LOGGED: usize = 64 << 10;
-const WINDOW: Duration = Duration::from_secs(1);
-/// How much of the end is kept: a runtime that aborts says why in its last lines.
-const TAIL: usize = 4 << 10;
+/// How much of the end is kept: a runtime that aborts says why in its last lines, before it shows its stack.
+const TAIL: usize = 32 << 10;
 /// How long the end of the output is waited for. It comes at once when every holder of the pipe is gone.
-const PATIENCE: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a worker prints.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +74,7 @@ impl Output {
 
     fn read(&self, mut pipe: File, worker: u32, running: &impl Fn() -> String) {
         let mut piece = vec![0; 64 << 10];
-        let mut log =
-            Log { worker, began: Instant::now(), logged: 0, dropped: 0, line: Vec::new() };
+        let mut log = Log { worker, budget: Budget::default(), line: Vec::new() };
         loop {
             match pipe.read(&mut piece) {
                 Ok(0) => break,
@@ -102,22 +101,12 @@ impl Output {
 /// Lines on their way to the log.
 struct Log {
     worker: u32,
-    began: Instant,
-    logged: usize,
-    dropped: usize,
+    budget: Budget,
     line: Vec<u8>,
 }
 
 impl Log {
     fn take(&mut self, mut piece: &[u8], running: &impl Fn() -> String) {
-        if self.began.elapsed() >= WINDOW {
-            self.tell_dropped();
-            (self.began, self.logged) = (Instant::now(), 0);
-        }
-        if self.logged >= LOGGED {
-            self.dropped += piece.len();
-            return;
-        }
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
             self.line.extend_from_slice(&piece[..end]);
             piece = &piece[end + 1..];
@@ -130,24 +119,24 @@ impl Log {
     }
 
     fn say(&mut self, running: &impl Fn() -> String) {
-        for part in self.line.chunks(LINE) {
-            if self.logged >= LOGGED {
-                self.dropped += part.len();
-                continue;
+        // An empty line is one, too.
+        for part in self.line.chunks(LINE).chain(self.line.is_empty().then_some(&[][..])) {
+            let (logged, dropped) = self.budget.spend(part.len());
+            self.tell(dropped);
+            if logged {
+                let (op, text) = (running(), String::from_utf8_lossy(part));
+                let text: String =
+                    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+                tracing::info!(target: "output", op, worker = self.worker, "{text}");
             }
-            self.logged += part.len() + 1;
-            let (op, text) = (running(), String::from_utf8_lossy(part));
-            let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-            tracing::info!(target: "output", op, worker = self.worker, "{text}");
         }
         self.line.clear();
     }
 
-    fn tell_dropped(&mut self) {
-        if self.dropped > 0 {
-            let (worker, bytes) = (self.worker, self.dropped);
-            tracing::warn!(target: "output", worker, bytes, "it prints more than is logged; the rest was dropped");
-            self.dropped = 0;
+    fn tell(&self, dropped: usize) {
+        if dropped > 0 {
+            tracing::warn!(target: "output", worker = self.worker, bytes = dropped,
+                "it prints more than is logged; the rest was dropped");
         }
     }
 
@@ -155,7 +144,7 @@ impl Log {
         if !self.line.is_empty() {
             self.say(running);
         }
-        self.tell_dropped();
+        self.tell(self.budget.dropped());
     }
 }
 

@@ -9,12 +9,12 @@ use crate::plugins::{Address, Loaded};
 
 /// With as many calls in each worker as this, a project gets another one.
 const BUSY: usize = 8;
-/// A worker beyond the first that had nothing to do for this long is ended,
-const IDLE: Duration = Duration::from_secs(30);
-/// and the first one after this.
-const LONG_IDLE: Duration = Duration::from_secs(10 * 60);
+/// The first worker of a project may have nothing to do this many times as long as the others.
+const FIRST_STAYS: u32 = 20;
 /// The longest pause before a worker is started whose predecessors ended without having done anything.
 const MOST_PAUSE: Duration = Duration::from_secs(2);
+/// What happened longer ago than this no longer counts as a predecessor.
+const FORGIVEN: Duration = Duration::from_secs(60);
 
 /// The workers of one project, or of one operation in quarantine.
 #[derive(Debug)]
@@ -34,8 +34,15 @@ struct State {
     /// How often starting one failed, and why the last time.
     failures: u64,
     failure: String,
-    /// How many ended in a row without having completed a call.
-    useless: u32,
+    useless: Useless,
+}
+
+/// Workers that ended in a row without having completed a call.
+#[derive(Debug, Default)]
+struct Useless {
+    count: u32,
+    last: Option<Instant>,
+    /// The earliest moment for the next one.
     not_before: Option<Instant>,
 }
 
@@ -105,7 +112,7 @@ impl Pool {
 
     /// The earliest moment for another start, when the last ones came to nothing.
     pub(super) fn not_before(&self) -> Option<Instant> {
-        self.state().not_before
+        self.state().useless.not_before
     }
 
     /// One that was asked for is there, or is not.
@@ -117,7 +124,7 @@ impl Pool {
             Err(error) => {
                 state.failures += 1;
                 state.failure = error;
-                state.pause();
+                state.useless.another(Instant::now());
             }
         }
         self.changed.notify_all();
@@ -128,38 +135,58 @@ impl Pool {
         let mut state = self.state();
         state.workers.retain(|other| !Arc::ptr_eq(other, worker));
         if worker.has_completed_a_call() {
-            (state.useless, state.not_before) = (0, None);
+            state.useless = Useless::default();
         } else if !worker.is_retired() {
-            state.pause();
+            state.useless.another(Instant::now());
         }
         self.changed.notify_all();
     }
 
-    /// Ends workers that have had nothing to do for long; true when none is left.
-    pub(super) fn shrink(&self) -> bool {
+    /// Ends workers that have had nothing to do for `idle`, the last one of them after many times that.
+    pub(super) fn shrink(&self, idle: Duration) {
         let state = self.state();
         let mut left = state.workers.iter().filter(|worker| worker.takes_calls()).count();
         for worker in &state.workers {
-            let limit = if left > 1 { IDLE } else { LONG_IDLE };
+            let limit = if left > 1 { idle } else { idle * FIRST_STAYS };
             if worker.takes_calls() && worker.idle_for().is_some_and(|idle| idle >= limit) {
                 worker.retire();
                 left -= 1;
             }
         }
-        state.workers.is_empty() && state.coming == 0
     }
 }
 
-impl State {
+impl Useless {
     /// Two in a row may be chance; from the third on each pause is twice the one before.
-    fn pause(&mut self) {
-        self.useless += 1;
-        let pause = match self.useless {
+    fn another(&mut self, now: Instant) {
+        if self.last.is_some_and(|last| now.duration_since(last) >= FORGIVEN) {
+            self.count = 0;
+        }
+        self.count += 1;
+        let pause = match self.count {
             0..=2 => Duration::ZERO,
             many => {
                 Duration::from_millis(50).saturating_mul(1 << (many - 3).min(10)).min(MOST_PAUSE)
             }
         };
-        self.not_before = Some(Instant::now() + pause);
+        (self.last, self.not_before) = (Some(now), Some(now + pause));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_limit_and_are_forgotten() {
+        let mut useless = Useless::default();
+        let begin = Instant::now();
+        let mut pause = |now: Instant| {
+            useless.another(now);
+            useless.not_before.unwrap().duration_since(now).as_millis()
+        };
+        let pauses: Vec<_> = (0..10).map(|_| pause(begin)).collect();
+        assert_eq!(pauses, [0, 0, 50, 100, 200, 400, 800, 1600, 2000, 2000]);
+        assert_eq!(pause(begin + FORGIVEN), 0);
     }
 }

@@ -1,8 +1,10 @@
 //! [`Process`]: one worker as the host sees it, from its start to its last words.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
@@ -10,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 
 use super::cause::Cause;
@@ -40,6 +43,8 @@ pub(super) struct Process {
     pub(super) link: Link,
     pub(super) pid: Pid,
     handle: OwnedFd,
+    /// Where it notes which call ends it.
+    note: File,
     memory: u64,
     output: Output,
     running: Arc<Mutex<HashMap<u64, Running>>>,
@@ -83,8 +88,8 @@ struct Life {
     /// Why the host killed it.
     killed: Option<Cause>,
     status: Option<ExitStatus>,
-    /// What ran in it at its end, an operation once for each call.
-    victims: Vec<Address>,
+    /// What ran in it at its end, by the number of the call.
+    victims: HashMap<u64, Address>,
     idle_since: Instant,
 }
 
@@ -94,8 +99,18 @@ pub(super) struct Death {
     pub(super) cause: Cause,
     /// The end of what it printed, for the log.
     pub(super) last_words: String,
-    /// What ran in it, an operation once for each call.
-    pub(super) victims: Vec<Address>,
+    /// What ran in it, by the number of the call.
+    pub(super) victims: HashMap<u64, Address>,
+    /// Which of them ended it, if it could note that.
+    pub(super) culprit: Option<u64>,
+}
+
+impl Death {
+    /// The call that ended it, and its operation, if that is known.
+    pub(super) fn culprit(&self) -> Option<(u64, &Address)> {
+        let call = self.culprit?;
+        Some((call, self.victims.get(&call)?))
+    }
 }
 
 impl Process {
@@ -107,6 +122,7 @@ impl Process {
     pub(super) fn start(start: &Start, label: &str) -> io::Result<Self> {
         let (link, theirs) = Link::pair()?;
         let (read, write) = io::pipe()?;
+        let note = File::from(memfd_create("udf-host worker", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(&start.program);
         command.arg0("udf-host").args(["worker", label]);
         for (name, _) in std::env::vars_os() {
@@ -115,7 +131,7 @@ impl Process {
                 command.env_remove(&name);
             }
         }
-        command.stdin(theirs).stdout(write.try_clone()?).stderr(write);
+        command.stdin(theirs).stdout(note.try_clone()?).stderr(write);
         let child = command.spawn()?;
         // Our copies of its ends: without them the pipe ends with the worker.
         drop(command);
@@ -124,7 +140,7 @@ impl Process {
             child,
             killed: None,
             status: None,
-            victims: Vec::new(),
+            victims: HashMap::new(),
             idle_since: Instant::now(),
         };
         let followed = || -> io::Result<_> {
@@ -160,6 +176,7 @@ impl Process {
             link,
             pid,
             handle,
+            note,
             memory: start.memory,
             output,
             running,
@@ -227,9 +244,9 @@ impl Process {
         Some(call)
     }
 
-    /// A call is over, in whatever way.
-    pub(super) fn leave(&self, call: u64, completed: bool) {
-        self.link.leave(call);
+    /// A call is over, in whatever way; how many of its lines for the log were dropped.
+    pub(super) fn leave(&self, call: u64, completed: bool) -> usize {
+        let dropped = self.link.leave(call);
         if completed {
             self.completed.fetch_add(1, Ordering::Relaxed);
         }
@@ -243,6 +260,7 @@ impl Process {
         if empty && self.is_retired() {
             self.kill(Cause::HostEnds);
         }
+        dropped
     }
 
     /// Whether other calls run beside this one.
@@ -310,7 +328,8 @@ impl Process {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
         held.into_iter().flatten().for_each(|versions| versions.leave(self.number()));
         // Nobody has left yet: all who wait for an answer wait for this.
-        life.victims = self.running().values().map(|call| call.op.clone()).collect();
+        life.victims =
+            self.running().iter().map(|(call, running)| (*call, running.op.clone())).collect();
         match life.child.wait() {
             Ok(status) => life.status = Some(status),
             Err(error) => {
@@ -354,7 +373,12 @@ impl Process {
         drop(life);
         let last_words = self.output.last_words();
         let cause = killed.unwrap_or_else(|| Cause::of(status, &last_words, self.memory >> 20));
-        Death { cause, last_words, victims }
+        let mut note = [0; 8];
+        // A worker that ended in another way has left none.
+        let noted = self.note.read_exact_at(&mut note, 0).is_ok();
+        let culprit =
+            noted.then(|| u64::from_le_bytes(note)).filter(|call| victims.contains_key(call));
+        Death { cause, last_words, victims, culprit }
     }
 }
 

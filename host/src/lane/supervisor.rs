@@ -20,7 +20,7 @@ use super::processes::{has_children, in_group};
 pub(super) const MOST_PROCESSES: usize = 64;
 /// Between two looks at what a worker has started, while it is busy with something slow.
 pub(super) const PATROL: Duration = Duration::from_millis(25);
-/// Between two looks at who is idle.
+/// The longest time between two looks at who is idle.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How long a worker that closed its socket may take to end by itself.
 const LAST_BREATH: Duration = Duration::from_millis(100);
@@ -45,16 +45,17 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the thread.
+    /// Starts the thread; `idle` is how long workers that are not needed stay.
     ///
     /// # Errors
     /// The system has none.
-    pub(super) fn spawn(start: Start) -> io::Result<Self> {
+    pub(super) fn spawn(start: Start, idle: Duration) -> io::Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let theirs = bell.try_clone()?;
         let (orders, received) = mpsc::channel();
         let mut watch = Watch {
             start,
+            idle,
             orders: received,
             bell: File::from(theirs),
             workers: Vec::new(),
@@ -113,6 +114,7 @@ impl Drop for Supervisor {
 /// The far end: everything the thread knows.
 struct Watch {
     start: Start,
+    idle: Duration,
     orders: Receiver<Order>,
     bell: File,
     workers: Vec<(Arc<Process>, Arc<Pool>)>,
@@ -145,7 +147,7 @@ impl Watch {
             due = due.min(self.patrolled + PATROL);
         }
         if !self.workers.is_empty() {
-            due = due.min(self.swept + SWEEP);
+            due = due.min(self.swept + self.sweep_pause());
         }
         for pool in &self.wanted {
             due = due.min(pool.not_before().unwrap_or(now));
@@ -265,13 +267,20 @@ impl Watch {
     }
 
     fn sweep(&mut self) {
-        if self.swept.elapsed() < SWEEP {
+        if self.swept.elapsed() < self.sweep_pause() {
             return;
         }
         self.swept = Instant::now();
-        for (_, pool) in &self.workers {
-            pool.shrink();
+        let mut pools: Vec<_> = self.workers.iter().map(|(_, pool)| pool).collect();
+        pools.sort_by_key(|pool| Arc::as_ptr(pool));
+        pools.dedup_by_key(|pool| Arc::as_ptr(pool));
+        for pool in pools {
+            pool.shrink(self.idle);
         }
+    }
+
+    fn sweep_pause(&self) -> Duration {
+        SWEEP.min(self.idle / 2)
     }
 }
 

@@ -10,9 +10,10 @@ use sdk::abi::Method;
 use sdk::wire::{CallRequest, HttpAsk, TraceRequest, Wire};
 use sdk::{ErrorKind, Reply, UdfError};
 
-use super::cause::Cause;
+use super::cause::{Cause, Company, gist};
 use super::frames::{Frame, FromWorker, Run, ToWorker};
-use super::link::{Next, Unsent};
+use super::link::Next;
+use super::outbox::Unsent;
 use super::pool::{NoPlace, Pool};
 use super::process::{Death, Process, Start};
 use super::supervisor::{PATROL, Supervisor};
@@ -53,6 +54,8 @@ pub(crate) struct WorkerOptions {
     pub(crate) program: PathBuf,
     /// Most workers of one project.
     pub(crate) cap: usize,
+    /// How long one that is not needed stays.
+    pub(crate) idle: Duration,
     /// Bytes of memory that one may have.
     pub(crate) memory: u64,
     /// Whether a write is synced before it is acknowledged.
@@ -67,9 +70,9 @@ impl Workers {
     /// # Errors
     /// The system has none.
     pub(crate) fn new(options: WorkerOptions) -> io::Result<Self> {
-        let WorkerOptions { program, cap, memory, synced, in_flight } = options;
+        let WorkerOptions { program, cap, idle, memory, synced, in_flight } = options;
         Ok(Self {
-            supervisor: Supervisor::spawn(Start { program, memory, synced })?,
+            supervisor: Supervisor::spawn(Start { program, memory, synced }, idle)?,
             pools: Mutex::default(),
             cap,
             limit: in_flight,
@@ -98,7 +101,11 @@ impl Workers {
     /// Takes note of a worker's end, once for each operation that ran in it.
     fn blame(&self, job: &Job<'_>, worker: &Process, death: &Death) {
         let (op, loaded) = (&job.entry.address, job.loaded);
-        if death.cause.is_foreign() || !worker.blame(op) {
+        let is_suspect = match death.culprit() {
+            Some((_, culprit)) => culprit == op,
+            None => !death.cause.is_foreign(),
+        };
+        if !is_suspect || !worker.blame(op) {
             return;
         }
         let cause = &death.cause;
@@ -128,7 +135,11 @@ impl Lane for Workers {
             };
             let visit = Visit { workers: self, job, worker: &worker, call };
             let ended = visit.run();
-            worker.leave(call, matches!(ended, Ended::Reply(_)));
+            let lines = worker.leave(call, matches!(ended, Ended::Reply(_)));
+            if lines > 0 {
+                tracing::warn!(%op, request = %job.call.request_id, lines,
+                    "it says more than the host can log; the rest was dropped");
+            }
             let death = match ended {
                 Ended::Reply(reply) => {
                     return reply.map_err(|error| to_host_error(&error, job, self.limit));
@@ -140,8 +151,13 @@ impl Lane for Workers {
             };
             self.blame(job, &worker, &death);
             let others = death.victims.len().saturating_sub(1);
+            let culprit = death.culprit();
+            let is_culprit = match culprit {
+                Some((number, _)) => number == call,
+                None => others == 0 && !death.cause.is_foreign(),
+            };
             if may_retry
-                && (others > 0 || death.cause.is_foreign())
+                && !is_culprit
                 && death.cause != Cause::HostEnds
                 && Instant::now() < job.deadline
             {
@@ -149,13 +165,13 @@ impl Lane for Workers {
                 may_retry = false;
                 continue;
             }
-            let error = HostError::Crashed {
-                op: op.clone(),
-                cause: death.cause,
-                others,
-                detail: death.last_words.trim().to_owned(),
+            let company = match culprit {
+                Some((number, _)) if number == call => Company::None,
+                Some((_, other)) => Company::Culprit(other.clone()),
+                None => Company::Suspects(others),
             };
-            return Err(error);
+            let detail = gist(&death.last_words);
+            return Err(HostError::Crashed { op: op.clone(), cause: death.cause, company, detail });
         }
     }
 }
@@ -221,24 +237,27 @@ impl Visit<'_> {
                     Err(ended) => return ended,
                 },
                 Next::Lost => return self.mourn(),
-                Next::Late => {
-                    let now = Instant::now();
-                    if now >= job.deadline + GRACE {
-                        return self.give_up();
-                    }
-                    if now >= job.deadline && overdue.is_none() {
-                        overdue = Some(self.worker.overdue());
-                    }
-                    if job.call.cancel.is_cancelled() && !told {
-                        told = true;
-                        // One that cannot be told is killed in its time.
-                        let _full = link.send(&ToWorker::Cancel.encode(self.call), now + LOOK);
-                    }
-                    // From here on it counts as slow, and what it starts is looked at.
-                    self.workers.supervisor.wake();
-                    look = now + LOOK;
-                }
+                Next::Late => {}
             }
+            // Also after a frame: one that talks without end is no less late.
+            let now = Instant::now();
+            if now >= job.deadline + GRACE {
+                return self.give_up();
+            }
+            if now >= job.deadline && overdue.is_none() {
+                overdue = Some(self.worker.overdue());
+            }
+            if now < look {
+                continue;
+            }
+            if job.call.cancel.is_cancelled() && !told {
+                told = true;
+                // One that cannot be told is killed in its time.
+                let _full = link.send(&ToWorker::Cancel.encode(self.call), now + LOOK);
+            }
+            // From here on it counts as slow, and what it starts is looked at.
+            self.workers.supervisor.wake();
+            look = now + LOOK;
         }
     }
 

@@ -4,6 +4,7 @@
 //! [`capture`]. A command in a terminal writes straight to standard error. Neither ever logs a token or the value of a
 //! parameter: no event carries a URL, a header or a body.
 
+pub(crate) mod budget;
 mod capture;
 mod repeats;
 mod sink;

@@ -310,12 +310,22 @@ impl Entry {
     #[must_use]
     pub fn lane(&self) -> LaneChoice {
         match self.ready() {
-            Some(loaded) => self.lane_for(&loaded.hash),
+            Some(loaded) => self.lane_of(&loaded),
             None => crate::lane::runs_in(self.settings.lane_of(&self.address)),
         }
     }
 
-    /// Where calls of this build of it run: in a worker when the host has opened as many of its builds as it may.
+    /// Where calls of this version of it run: in a worker also when it is in quarantine.
+    pub(crate) fn lane_of(&self, loaded: &Loaded) -> LaneChoice {
+        match self.lane_for(&loaded.hash) {
+            LaneChoice::Inline if loaded.crashes.is_quarantined() => {
+                crate::lane::runs_in(LaneChoice::Worker)
+            }
+            lane => lane,
+        }
+    }
+
+    /// Where calls of this build of it run as long as it behaves: in a worker when the host has opened as many of its builds as it may.
     pub(crate) fn lane_for(&self, hash: &str) -> LaneChoice {
         let wanted = self.settings.lane_of(&self.address);
         let stays = wanted == LaneChoice::Inline && self.versions.admits(hash);

@@ -1,15 +1,17 @@
 //! [`Dispatched`]: the operations of the running host, for SQL.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use core_store::{AppStore, Store};
 use sdk::host::Descriptor;
 
-use super::error::OperationFailure;
+use super::error::{OperationFailure, SqlError};
 use super::operations::{
     Answered, Arguments, Filter, LookupError, OpAddress, Operations, Signature, UniformRows,
 };
+use super::places::{Overloaded, Place};
 use super::table::{Body, Declared, Kind};
 use crate::dispatch::{Call, Reading};
 use crate::error::HostError;
@@ -20,6 +22,9 @@ use crate::reply::Reply;
 /// How long a statement waits for an operation that is still being built.
 const BUILD_WAIT: Duration = Duration::from_secs(60);
 
+/// An operation that has not answered after this long is waited for outside.
+const OUTSIDE: Duration = Duration::from_millis(50);
+
 /// How many calls of an operation by another are followed to see whether one of them writes.
 const MOST_CALLED: usize = 256;
 
@@ -28,13 +33,20 @@ pub struct Dispatched<'a> {
     host: &'a Host,
     request_id: String,
     anywhere: bool,
+    place: Option<&'a Place>,
 }
 
 impl<'a> Dispatched<'a> {
     /// For a request that the log knows by this id.
     #[must_use]
     pub fn new(host: &'a Host, request_id: &str) -> Self {
-        Self { host, request_id: request_id.to_owned(), anywhere: false }
+        Self { host, request_id: request_id.to_owned(), anywhere: false, place: None }
+    }
+
+    /// For a request that has this place, and leaves it to others while it waits for an operation.
+    #[must_use]
+    pub fn at(self, place: &'a Place) -> Self {
+        Self { place: Some(place), ..self }
     }
 
     /// For a request that addresses no project: an operation is found in whichever project has the only one of its
@@ -83,7 +95,34 @@ impl<'a> Dispatched<'a> {
         if let Some(loaded) = self.host.catalog.entry(address).and_then(|entry| entry.ready()) {
             return Ok(loaded);
         }
-        Ok(self.host.catalog.wait_ready(address, Instant::now() + BUILD_WAIT)?.1)
+        self.outside(|leave| {
+            leave();
+            Ok(self.host.catalog.wait_ready(address, Instant::now() + BUILD_WAIT)?.1)
+        })
+    }
+
+    /// Calls the operation; from the moment that it turns out to take long without holding the request's place.
+    fn dispatch(&self, call: Call) -> Result<Reply, HostError> {
+        self.outside(|leave| self.host.dispatcher.call_watched(call, OUTSIDE, leave))
+    }
+
+    /// Does what may wait long, and says when it does.
+    fn outside<T>(
+        &self,
+        wait: impl FnOnce(&dyn Fn()) -> Result<T, HostError>,
+    ) -> Result<T, HostError> {
+        let Some(place) = self.place else { return wait(&|| {}) };
+        let left = Cell::new(false);
+        let waited = wait(&|| {
+            left.set(true);
+            place.leave();
+        });
+        if left.get() {
+            // What it failed with says more than that there is no place to go on at.
+            let back = place.come_back().map_err(overloaded);
+            return waited.and_then(|answer| back.map(|()| answer));
+        }
+        waited
     }
 
     /// Whether the operation, or one that it calls, declares that it changes anything.
@@ -150,7 +189,7 @@ impl Operations for Dispatched<'_> {
         let address = self.address(address).map_err(failure)?;
         let (call, reading) = self.reading(&address, args);
         let seen = Seen::before(self.host, &address, call.app_dir.as_deref());
-        let reply = self.host.dispatcher.call(call).map_err(failure)?;
+        let reply = self.dispatch(call).map_err(failure)?;
         let rows = self.loaded(&address).ok().and_then(|loaded| loaded.descriptor.rows.clone());
         let body = match reply {
             Reply::Value(text) => {
@@ -178,7 +217,7 @@ impl Operations for Dispatched<'_> {
         let address = self.address(address).map_err(failure)?;
         let Some(seen) = self.seen_uniform(&address, args) else { return Ok(None) };
         let (call, reading) = self.reading(&address, args);
-        match self.host.dispatcher.call(call).map_err(failure)? {
+        match self.dispatch(call).map_err(failure)? {
             Reply::Records(rows) if !reading.beyond_collections() && seen.is_current() => {
                 Ok(Some(UniformRows { rows, moment: seen.moment() }))
             }
@@ -295,6 +334,10 @@ fn lookup_error(error: HostError) -> LookupError {
         }
         other => LookupError::Failed(failure(other)),
     }
+}
+
+fn overloaded(error: Overloaded) -> HostError {
+    HostError::Sql(SqlError::Overloaded(error))
 }
 
 fn failure(error: HostError) -> OperationFailure {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::places::Overloaded;
+
 /// Why a statement has no answer (the SQL contract §7). The message is for the user: no path of the
 /// host's own code, no token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,6 +30,9 @@ pub enum SqlError {
         /// What it said.
         failure: OperationFailure,
     },
+    /// As many statements as may run were running, for longer than a call may take (503).
+    #[error(transparent)]
+    Overloaded(#[from] Overloaded),
     /// The engine itself cannot be used (500).
     #[error("{0}")]
     Engine(String),
@@ -52,6 +57,7 @@ impl SqlError {
             Self::Unknown(_) => 404,
             Self::Timeout(_) => 504,
             Self::Operation { failure, .. } => failure.status,
+            Self::Overloaded(_) => 503,
             Self::Engine(_) => 500,
         }
     }

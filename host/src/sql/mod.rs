@@ -5,6 +5,7 @@
 //! - [`plan`] checks a statement and writes it down for the engine; nothing runs before all is well.
 //! - [`Operations`] is what SQL asks of the dispatcher; [`table`] makes rows and typed columns of an answer.
 //! - [`engine`] runs a statement: sqlite (part of the binary) or duckdb (opened at run time).
+//! - [`places`] bounds how many requests are worked on at a time.
 //! - [`widget`] does the same for all queries of a widget's configuration.
 //!
 //! Invariant: a value can never become code, and a reference in a text never runs.
@@ -16,7 +17,6 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub mod answer;
 pub mod cache;
@@ -28,6 +28,7 @@ pub mod lexer;
 pub mod limits;
 pub mod operations;
 pub mod params;
+pub mod places;
 pub mod plan;
 pub mod refs;
 pub(crate) mod shapes;
@@ -41,6 +42,7 @@ pub use engine::{Engine, EngineName};
 pub use error::{OperationFailure, SqlError};
 pub use limits::Limits;
 pub use operations::Operations;
+pub use places::Place;
 
 use crate::config::Config;
 use crate::envelope;
@@ -48,6 +50,7 @@ use cache::TableCache;
 use engine::{Outcome, Query};
 use feed::Feed;
 use params::Params;
+use places::Places;
 use plan::{Planned, Scope};
 use sources::Sources;
 
@@ -57,8 +60,8 @@ const KEPT_TABLES: usize = 128 << 20;
 /// A statement that worked so long before it asked for rows is not run for each part anew: all its tables are read whole.
 const LONG_ATTEMPT: Duration = Duration::from_millis(20);
 
-/// Requests that run at a time, for each core: statements are work, not waiting.
-const PLACES_PER_CORE: usize = 4;
+/// How long a request waits until it may run, if nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs statements and widgets.
 pub struct Sql {
@@ -66,7 +69,7 @@ pub struct Sql {
     limits: Limits,
     kept: TableCache,
     pub(crate) shapes: shapes::Shapes,
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
 }
 
 impl fmt::Debug for Sql {
@@ -102,21 +105,21 @@ impl Sql {
     /// With the engine that was chosen.
     #[must_use]
     pub fn new(engine: Box<dyn Engine>, limits: Limits) -> Self {
-        let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let places = Arc::new(Semaphore::new(cores * PLACES_PER_CORE));
         Self {
             engine,
             limits,
             kept: TableCache::new(KEPT_TABLES),
             shapes: shapes::Shapes::default(),
-            places,
+            places: Arc::new(Places::new(PATIENCE)),
         }
     }
 
     /// Waits until one more request may run; it may as long as it holds what this gives.
-    pub async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        // It is never closed.
-        Arc::clone(&self.places).acquire_owned().await.ok()
+    ///
+    /// # Errors
+    /// [`SqlError::Overloaded`] when that took longer than a call may.
+    pub async fn place(&self) -> Result<Place, SqlError> {
+        Ok(self.places.take().await?)
     }
 
     /// With the engine and the limits of the configuration. Nothing is opened yet.
@@ -133,7 +136,7 @@ impl Sql {
                 Box::new(engine::duckdb::DuckDb::new(library, limits.clone()))
             }
         };
-        Self::new(engine, limits)
+        Self { places: Arc::new(Places::new(config.timeout)), ..Self::new(engine, limits) }
     }
 
     /// The reply to `POST /api/exec/sql` (the SQL contract §1): the whole body, as JSON.

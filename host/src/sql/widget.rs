@@ -158,7 +158,9 @@ impl Widget {
             SqlError::Refused(message) => SqlError::Refused(words(message)),
             SqlError::Unknown(message) => SqlError::Unknown(words(message)),
             SqlError::Engine(message) => SqlError::Engine(words(message)),
-            other @ (SqlError::Timeout(_) | SqlError::Operation { .. }) => other,
+            other @ (SqlError::Timeout(_)
+            | SqlError::Operation { .. }
+            | SqlError::Overloaded(_)) => other,
         }
     }
 

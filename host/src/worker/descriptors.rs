@@ -3,9 +3,9 @@
 //! An operation may close them. The next file that is opened would get such a number, and what the operation prints
 //! would land in that file: in a collection that is just being written, for example.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::{fcntl_dupfd_cloexec, fcntl_getfd};
@@ -21,21 +21,48 @@ pub(super) struct Descriptors {
     output: OwnedFd,
 }
 
-/// Takes the socket off standard input, which is empty from here on.
+/// What the host gave this process.
+pub(super) struct Taken {
+    /// To the host.
+    pub(super) socket: OwnedFd,
+    /// For the number of the call that ends this process.
+    pub(super) note: OwnedFd,
+    /// From here on.
+    pub(super) descriptors: Descriptors,
+}
+
+/// Takes what the host gave off standard input and output. The input is empty from here on, the output goes where the
+/// errors go, and whatever else was open is closed: a worker has no use for what its host was started with.
+///
+/// For a process that has just begun and opened nothing yet.
 ///
 /// # Errors
 /// Standard input is no socket, or the system has no descriptors left.
-pub(super) fn take() -> io::Result<(OwnedFd, Descriptors)> {
+pub(super) fn take() -> io::Result<Taken> {
     let input = stdio::stdin();
     if FileType::from_raw_mode(fstat(input)?.st_mode) != FileType::Socket {
         return Err(io::Error::other("standard input is no socket"));
     }
+    close_others()?;
     let socket = fcntl_dupfd_cloexec(input, OURS)?;
+    let note = fcntl_dupfd_cloexec(stdio::stdout(), OURS)?;
     let nothing =
         fcntl_dupfd_cloexec(File::options().read(true).write(true).open("/dev/null")?, OURS)?;
     let output = fcntl_dupfd_cloexec(stdio::stderr(), OURS)?;
     stdio::dup2_stdin(&nothing)?;
-    Ok((socket, Descriptors { nothing, output }))
+    stdio::dup2_stdout(&output)?;
+    Ok(Taken { socket, note, descriptors: Descriptors { nothing, output } })
+}
+
+fn close_others() -> io::Result<()> {
+    let names = fs::read_dir("/proc/self/fd")?.flatten().map(|entry| entry.file_name());
+    let open: Vec<RawFd> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        // SAFETY: nothing in this process owns it: it has only just begun. The one of the listing itself is closed
+        // already, and closing it again does nothing, since no other thread is there to have got its number.
+        unsafe { rustix::io::close(descriptor) };
+    }
+    Ok(())
 }
 
 impl Descriptors {

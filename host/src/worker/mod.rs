@@ -4,11 +4,13 @@
 //! - [`run`] is the hidden command `udf-host worker`. The socket to the host comes as standard input; there is no port, no
 //!   token, and nothing to say on the command line.
 //! - `serving` takes frames off that socket and runs each call on a thread of its own; `call` is one of them.
+//! - `culprit` notes which of them ends this process.
 //! - `libraries` opens artifacts, `limits` bounds what the process may take, `descriptors` keeps 0, 1 and 2 taken.
 //!
 //! Its life hangs on the socket: when the host closes it, or dies, this process ends and takes along whatever it started.
 
 mod call;
+mod culprit;
 mod descriptors;
 mod libraries;
 mod limits;
@@ -18,6 +20,7 @@ use std::os::unix::net::UnixStream;
 
 use core_store::{Durability, Store, StoreOptions};
 
+use self::descriptors::Taken;
 use self::serving::Serving;
 use crate::error::HostError;
 use crate::lane::frames::{Incoming, ToWorker};
@@ -27,9 +30,10 @@ use crate::lane::frames::{Incoming, ToWorker};
 /// # Errors
 /// Standard input is no socket, or the host does not speak as a host does.
 pub(crate) fn run() -> Result<std::convert::Infallible, HostError> {
-    let (socket, descriptors) = descriptors::take().map_err(|error| HostError::BadRequest {
-        message: format!("`worker` is started by the host itself, not by hand ({error})"),
-    })?;
+    let Taken { socket, note, descriptors } =
+        descriptors::take().map_err(|error| HostError::BadRequest {
+            message: format!("`worker` is started by the host itself, not by hand ({error})"),
+        })?;
     let socket = UnixStream::from(socket);
     let broken = |what: String| HostError::Internal {
         message: "the worker could not be started".to_owned(),
@@ -52,6 +56,7 @@ pub(crate) fn run() -> Result<std::convert::Infallible, HostError> {
         return Err(broken("the first frame is another one".to_owned()));
     };
     limits::set(host, memory).map_err(|error| broken(error.to_string()))?;
+    culprit::watch(note).map_err(|error| broken(error.to_string()))?;
     let durability = if synced { Durability::Full } else { Durability::Os };
     let store = Store::open(StoreOptions { durability });
     let serving = Serving::new(socket, incoming, store, descriptors)

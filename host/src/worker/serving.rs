@@ -21,6 +21,7 @@ use sdk::abi::Method;
 use sdk::{ErrorKind, UdfError};
 
 use super::call::Call;
+use super::culprit;
 use super::descriptors::Descriptors;
 use super::libraries::Libraries;
 use super::limits;
@@ -187,6 +188,7 @@ impl Serving {
         self.descriptors.restore();
         let deadline = came + Duration::from_micros(run.left_us);
         let call = Call::new(self, number, progress, deadline, run.reading);
+        culprit::runs(number);
         let outcome = self
             .libraries
             .get(Path::new(run.artifact))
@@ -200,6 +202,7 @@ impl Serving {
                 )),
             })
             .map_err(|error| error.encode());
+        culprit::runs(0);
         let reply = FromWorker::Reply {
             outcome: outcome.as_deref().map_err(Vec::as_slice),
             beyond: call.asked_beyond_collections(),
