@@ -7,12 +7,7 @@ use crate::error::HostError;
 use crate::plugins::Entry;
 
 /// Counts the call and logs it.
-pub(super) fn record<T>(
-    entry: &Entry,
-    call: &Call,
-    began: Instant,
-    result: &Result<T, HostError>,
-) {
+pub(super) fn record<T>(entry: &Entry, call: &Call, began: Instant, result: &Result<T, HostError>) {
     let took = began.elapsed();
     entry.stats.record(took, result.is_err());
     match result {

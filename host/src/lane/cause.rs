@@ -74,7 +74,7 @@ pub enum Company {
     /// Nobody who has to do with it.
     None,
     /// This operation ended it.
-    Culprit(Address),
+    Culprit(Box<Address>),
     /// So many other calls, any of which may have ended it.
     Suspects(usize),
 }
@@ -162,7 +162,10 @@ mod tests {
             ("", ""),
             ("a\nb\n", "a\nb"),
             ("1\n2\n3\n4\n5\n6\n7", "2\n3\n4\n5\n6\n7"),
-            (&format!("old\n{stack}\nthe message\n{stack}\n"), &format!("old\n{stack}\nthe message")),
+            (
+                &format!("old\n{stack}\nthe message\n{stack}\n"),
+                &format!("old\n{stack}\nthe message"),
+            ),
             (&format!("the message\n{stack}\nlater"), &format!("the message\n{stack}\nlater")),
         ] {
             assert_eq!(gist(words), want, "{words}");

@@ -341,7 +341,10 @@ mod tests {
             scope.spawn(|| link.send(&piece, Instant::now() + Duration::from_secs(1)));
             let began = Instant::now();
             assert!(matches!(link.send(&piece, soon()), Err(Unsent::Late)));
-            assert!(began.elapsed() < Duration::from_millis(900), "it waited for the one before it");
+            assert!(
+                began.elapsed() < Duration::from_millis(900),
+                "it waited for the one before it"
+            );
         });
         theirs.read_exact(&mut vec![0; 64 << 10]).unwrap();
         let large = vec![7; 1 << 20];

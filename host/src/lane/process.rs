@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -372,7 +372,11 @@ impl Process {
         let (killed, victims) = (life.killed.clone(), life.victims.clone());
         drop(life);
         let last_words = self.output.last_words();
-        let cause = killed.unwrap_or_else(|| Cause::of(status, &last_words, self.memory >> 20));
+        // It may have ended in its own way a moment before it was killed.
+        let cause = match killed {
+            Some(why) if status.signal() == Some(Signal::KILL.as_raw()) => why,
+            _ => Cause::of(status, &last_words, self.memory >> 20),
+        };
         let mut note = [0; 8];
         // A worker that ended in another way has left none.
         let noted = self.note.read_exact_at(&mut note, 0).is_ok();

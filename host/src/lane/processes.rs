@@ -18,6 +18,21 @@ pub(super) fn has_children(pid: Pid) -> Option<bool> {
     fs::read_to_string(own).ok().map(|text| !text.is_empty())
 }
 
+/// Whether a process has ended, or is about to: the system has begun to take it apart.
+pub(super) fn is_ending(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| is_ending_by(&stat))
+}
+
+/// The state, and the bit for it among the flags, which are the ninth field.
+fn is_ending_by(stat: &str) -> bool {
+    const ENDING: u64 = 4;
+    let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok());
+    matches!(fields.first(), Some(&"Z" | &"X")) || flags.is_some_and(|flags| flags & ENDING != 0)
+}
+
 /// How many processes are in the group that `leader` leads, itself not counted; counts no further than to `most`.
 pub(super) fn in_group(leader: Pid, most: usize) -> usize {
     let Ok(entries) = fs::read_dir("/proc") else { return 0 };
@@ -45,6 +60,19 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_process_that_ends_is_known_by_its_state_or_its_flags() {
+        for (stat, want) in [
+            ("7 (a) S 1 7 7 0 -1 4194304 100", false),
+            ("7 (a) S 1 7 7 0 -1 4194308 100", true),
+            ("7 (a) Z 1 7 7 0 -1 4194304 100", true),
+            ("", false),
+        ] {
+            assert_eq!(is_ending_by(stat), want, "{stat}");
+        }
+        assert!(!is_ending(rustix::process::getpid()));
+    }
 
     #[test]
     fn a_group_is_counted_without_its_leader() {

@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use super::cause::Cause;
 use super::pool::Pool;
 use super::process::{Process, Start};
-use super::processes::{has_children, in_group};
+use super::processes::{has_children, in_group, is_ending};
 
 /// Processes that a worker may have started, all at one time.
 pub(super) const MOST_PROCESSES: usize = 64;
@@ -24,6 +24,8 @@ pub(super) const PATROL: Duration = Duration::from_millis(25);
 const SWEEP: Duration = Duration::from_secs(5);
 /// How long a worker that closed its socket may take to end by itself.
 const LAST_BREATH: Duration = Duration::from_millis(100);
+/// How long the end of one that has begun to end may take.
+const LONGEST_BREATH: Duration = Duration::from_secs(10);
 
 /// What the supervisor is asked for.
 #[derive(Debug)]
@@ -153,7 +155,7 @@ impl Watch {
             due = due.min(pool.not_before().unwrap_or(now));
         }
         for (_, since) in &self.lost {
-            due = due.min(*since + LAST_BREATH);
+            due = due.min((*since + LAST_BREATH).max(now + LAST_BREATH / 10));
         }
         let left = due.saturating_duration_since(now);
         let wait = Timespec {
@@ -232,13 +234,15 @@ impl Watch {
         }
     }
 
-    /// A worker that closed its socket is of no use, even if it lives.
+    /// A worker that closed its socket is of no use, even if it lives. One that is ending already is let end, so that
+    /// nobody takes its end for one that came from here.
     fn close_lost(&mut self) {
         self.lost.retain(|(worker, since)| {
             if worker.is_gone() {
                 return false;
             }
-            if since.elapsed() < LAST_BREATH {
+            let waited = since.elapsed();
+            if waited < LAST_BREATH || (waited < LONGEST_BREATH && is_ending(worker.pid)) {
                 return true;
             }
             worker.kill(Cause::Disconnected);

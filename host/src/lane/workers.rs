@@ -167,7 +167,7 @@ impl Lane for Workers {
             }
             let company = match culprit {
                 Some((number, _)) if number == call => Company::None,
-                Some((_, other)) => Company::Culprit(other.clone()),
+                Some((_, other)) => Company::Culprit(Box::new(other.clone())),
                 None => Company::Suspects(others),
             };
             let detail = gist(&death.last_words);

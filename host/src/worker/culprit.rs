@@ -101,10 +101,9 @@ extern "C" fn on_signal(signal: c_int, info: *mut libc::siginfo_t, context: *mut
             // SAFETY: it was installed with `SA_SIGINFO`, so it is a function of this form. It is the one of Rust's
             // runtime, which knows a used-up stack when it sees one and otherwise lets the signal end the process.
             let before = unsafe {
-                mem::transmute::<
-                    *const (),
-                    extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void),
-                >(ptr::with_exposed_provenance(before))
+                mem::transmute::<*const (), extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void)>(
+                    ptr::with_exposed_provenance(before),
+                )
             };
             before(signal, info, context);
         }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{FileType, fstat};
 use rustix::io::{fcntl_dupfd_cloexec, fcntl_getfd};
@@ -58,9 +58,13 @@ fn close_others() -> io::Result<()> {
     let names = fs::read_dir("/proc/self/fd")?.flatten().map(|entry| entry.file_name());
     let open: Vec<RawFd> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
-        // SAFETY: nothing in this process owns it: it has only just begun. The one of the listing itself is closed
-        // already, and closing it again does nothing, since no other thread is there to have got its number.
-        unsafe { rustix::io::close(descriptor) };
+        // SAFETY: only asked about, and not kept.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        // The one of the listing itself is closed already.
+        if fcntl_getfd(borrowed).is_ok() {
+            // SAFETY: nothing in this process owns it: it has only just begun.
+            unsafe { rustix::io::close(descriptor) };
+        }
     }
     Ok(())
 }
