@@ -331,7 +331,12 @@ fn after_some_calls_that_ended_their_process_no_more_are_made() {
             return echo(params);
         }
         let cause = crate::lane::Cause::Signal(11);
-        Err(HostError::Crashed { op: op.clone(), cause, others: 0, detail: String::new() })
+        Err(HostError::Crashed {
+            op: op.clone(),
+            cause,
+            company: crate::lane::Company::None,
+            detail: String::new(),
+        })
     });
     let hostile = &found[&Rule::Hostile];
     assert_eq!((hostile.calls, hostile.what.len()), (3, 2), "{hostile:#?}");
