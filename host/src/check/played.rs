@@ -216,7 +216,10 @@ impl<'a> Trial<'a> {
             .map_err(|error| format!("answers what is no JSON: {error}"));
         Ok(got.and_then(|got| {
             let compared = scope.compare(&example.reply, &got, "reply");
-            compared.map_err(|why| format!("answers otherwise: {why}"))?;
+            compared.map_err(|why| match got["error"].as_str() {
+                Some(error) if example.reply["error"].is_null() => format!("fails: {error}"),
+                _ => format!("answers otherwise: {why}"),
+            })?;
             Ok((params, got))
         }))
     }

@@ -178,6 +178,11 @@ fn an_example_that_is_untrue_or_missing_is_seen() {
         ("\"data\": \"x\"", "\"data\": \"y\"", "example 1 answers otherwise"),
         ("\"udf\": \"echo\"", "\"udf\": \"other\"", "no example of the operation itself"),
         ("{\"text\": \"x\"}", "{\"text\": \"${3.a}\"}", "step 3 gave no data"),
+        (
+            "{\"text\": \"x\"}",
+            "{\"word\": \"x\"}",
+            "example 1 fails: `echo` has no parameter `word`",
+        ),
         ("{\"data\": \"x\", \"error\": null}", "{", "JSON block 2"),
     ] {
         let spec = SPEC.replacen(from, to, 1);
