@@ -68,7 +68,7 @@ mod tests {
             ("x.b.list", Ok("x.b.list")),
             ("get", Err("fits several operations: `_core.a.get`, `_core.b.get`")),
             ("b.list", Err("fits several")),
-            ("b.none", Err("unknown operation `none` in project `b`")),
+            ("b.none", Err("unknown operation `b.none`")),
             ("none", Err("unknown operation `none`")),
         ] {
             match (choose(&all, name), want) {
