@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Deserialize;
-use serde_json::Value;
 
 pub mod answer;
+mod body;
 pub mod cache;
 mod dispatched;
 pub mod engine;
@@ -45,7 +44,6 @@ pub use operations::Operations;
 pub use places::Place;
 
 use crate::config::Config;
-use crate::envelope;
 use cache::TableCache;
 use engine::{Outcome, Query};
 use feed::Feed;
@@ -149,26 +147,11 @@ impl Sql {
         at: Addressed<'_>,
         body: &[u8],
     ) -> Result<String, SqlError> {
-        let mut body = Body::parse(body)?;
-        let sql = match body.0.remove("sql") {
-            Some(Value::String(sql)) if !sql.trim().is_empty() => sql,
-            Some(Value::String(_)) | None => {
-                return Err(SqlError::refused("`sql` is missing or blank"));
-            }
-            Some(_) => return Err(SqlError::refused("`sql` must be a text")),
-        };
-        let table = match body.0.remove("format") {
-            None | Some(Value::Null) => true,
-            Some(Value::String(format)) if format == "table" => true,
-            Some(Value::String(format)) if format == "rows" => false,
-            Some(_) => return Err(SqlError::refused("`format` must be `table` or `rows`")),
-        };
-        let request =
-            Request { sql, params: body.object("params")?, overrides: body.object("overrides")? };
+        let (request, format) = body::statement(body)?;
         let answer = self.run(operations, at, &request)?;
         let mut out = String::with_capacity(answer.rows.len() + 256);
         out.push_str("{\"data\":");
-        if table {
+        if format == body::Format::Table {
             out.push_str("{\"q0\":");
             answer.write(&mut out);
             out.push('}');
@@ -189,24 +172,7 @@ impl Sql {
         at: Addressed<'_>,
         body: &[u8],
     ) -> Result<String, SqlError> {
-        let mut body = Body::parse(body)?;
-        let config = match body.0.remove("config") {
-            Some(Value::Object(config)) => config,
-            Some(_) => return Err(SqlError::refused("`config` must be an object")),
-            None => return Err(SqlError::refused("`config` is missing")),
-        };
-        let only = match body.0.remove("only") {
-            None | Some(Value::Null) => None,
-            Some(Value::Array(ids)) => {
-                let ids = ids.into_iter().map(|id| match id {
-                    Value::String(id) => Ok(id),
-                    _ => Err(SqlError::refused("`only` must be a list of query ids")),
-                });
-                Some(ids.collect::<Result<Vec<_>, _>>()?)
-            }
-            Some(_) => return Err(SqlError::refused("`only` must be a list of query ids")),
-        };
-        let params = body.object("params")?;
+        let body::WidgetRequest { config, params, only } = body::widget(body)?;
         addressed(operations, at)?;
         Ok(widget::Widget::new(config, params).run(self, operations, at, only.as_deref()).to_json())
     }
@@ -305,32 +271,6 @@ fn unread() -> SqlError {
 /// Whether the addressed project exists.
 pub(crate) fn addressed(operations: &dyn Operations, at: Addressed<'_>) -> Result<(), SqlError> {
     operations.project(at.workspace, at.project).map_err(|error| plan::absent(error, at.project))
-}
-
-/// A request's body: a JSON object.
-struct Body(serde_json::Map<String, Value>);
-
-impl Body {
-    /// By the rules of every other body, depth and repeated keys among them.
-    fn parse(bytes: &[u8]) -> Result<Self, SqlError> {
-        envelope::Body::parse(bytes)
-            .and_then(|body| body.each_key_once("params"))
-            .and_then(|body| body.each_key_once("overrides"))
-            .map_err(|error| SqlError::refused(error.to_string()))?;
-        let mut reader = serde_json::Deserializer::from_slice(bytes);
-        reader.disable_recursion_limit();
-        let fields = serde_json::Map::deserialize(&mut reader)
-            .map_err(|error| SqlError::refused(format!("the body is not JSON: {error}")))?;
-        Ok(Self(fields))
-    }
-
-    fn object(&mut self, key: &str) -> Result<Params, SqlError> {
-        match self.0.remove(key) {
-            None | Some(Value::Null) => Ok(Params::new()),
-            Some(Value::Object(fields)) => Ok(fields),
-            Some(_) => Err(SqlError::refused(format!("`{key}` must be an object"))),
-        }
-    }
 }
 
 #[cfg(test)]
