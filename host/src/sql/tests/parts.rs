@@ -72,10 +72,17 @@ fn an_equality_reads_only_its_rows() {
             &["a"],
         ),
         (
-            "SELECT id FROM {{list_cards}} WHERE taskId = 'a' OR taskId = 'b' ORDER BY id",
+            "WITH wanted(t) AS (VALUES ('a'), ('b')) \
+             SELECT id FROM wanted CROSS JOIN {{list_cards}} WHERE taskId = t",
             &none,
             &["a", "b"],
         ),
+        (
+            "SELECT id FROM {{list_cards}} WHERE taskId = 'b' AND (id = 'card_1' OR status = 'x')",
+            &none,
+            &["b"],
+        ),
+        ("SELECT id FROM {{list_cards}} WHERE taskId = 'b' OR taskId = 'a'", &none, &[]),
         (
             "SELECT (SELECT max(id) FROM {{list_cards}} WHERE taskId = 'c') AS m, 1 AS one",
             &none,
@@ -169,7 +176,8 @@ fn parts_of_two_moments_never_stand_together() {
     let cards: Vec<Value> = (0..6).map(|n| card(n, ["a", "b"][n as usize % 2])).collect();
     let mut fixture = Fixture::new(&files(&cards));
     fixture.changing = true;
-    let statement = "SELECT id FROM {{list_cards}} WHERE taskId = 'a' OR taskId = 'b' ORDER BY id";
+    let statement = "WITH wanted(t) AS (VALUES ('a'), ('b')) \
+         SELECT id FROM wanted CROSS JOIN {{list_cards}} WHERE taskId = t";
     let answer = run(&fixture, statement, &json!({})).unwrap();
     assert_eq!(answer.matches("card_").count(), 6);
     // Part a, part b of a later moment, then all of it.
@@ -208,5 +216,24 @@ fn bodies_follow_the_rules_of_all_bodies() {
         r#"{"sql": "SELECT 1 AS a", "overrides": {"task": "1", "task": "2"}}"#,
     ] {
         assert!(exec(twice).unwrap_err().to_string().contains("twice"), "{twice}");
+    }
+}
+
+#[test]
+fn a_scan_keeps_the_order_of_the_operation() {
+    let cards: Vec<Value> = (0..6).map(|n| card(n, ["a", "b"][n as usize % 2])).collect();
+    let mut fixture = Fixture::new(&files(&cards));
+    for by_parts in [true, false] {
+        fixture.by_parts = by_parts;
+        for statement in [
+            "SELECT id FROM {{list_cards}} WHERE taskId = 'b' OR taskId = 'a'",
+            "SELECT id FROM {{list_cards}} WHERE (taskId = 'b' AND id <> '') OR taskId = 'a'",
+            "SELECT id FROM {{list_cards}} WHERE taskId IN ('b', 'a')",
+        ] {
+            let answer = run(&fixture, statement, &json!({})).unwrap();
+            let rows = (0..6).map(|n| json!({"id": format!("card_{n}")})).collect::<Vec<_>>();
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            assert_eq!(answer["rows"], json!(rows), "{statement}, by parts: {by_parts}");
+        }
     }
 }

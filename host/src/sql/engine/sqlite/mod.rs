@@ -5,7 +5,7 @@
 //! columns hold JSON or booleans is told by the column they originate from, through subqueries and
 //! common table expressions.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -50,6 +50,9 @@ impl Wanted {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
+
+/// Set when the tables of a statement are to be read in their own order, by no index.
+type Scanned = Arc<AtomicBool>;
 
 /// Statements that run now. SQLite counts the memory of the whole process; a statement that ran out
 /// of it beside others is tried once more by itself, so that none fails for another's appetite.
@@ -104,16 +107,18 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
     let deadline = Instant::now() + query.limits.time.saturating_sub(query.spent);
     let mut connection = open(query.limits).map_err(|error| fault(&error, query))?;
     let wanted = Wanted::default();
+    let scanned = Scanned::default();
     let setup = |connection: &mut Connection| -> rusqlite::Result<Arc<Mutex<Option<String>>>> {
         functions::register(connection, deadline)?;
         for (at, (name, feed)) in query.tables.iter().enumerate() {
-            records::register(connection, name, at, feed, &wanted)?;
+            records::register(connection, name, at, feed, (&wanted, &scanned))?;
         }
         connection
             .progress_handler(STEPS_BETWEEN_CHECKS, Some(move || Instant::now() > deadline))?;
         guard(connection, query, &wanted)
     };
     let denied = setup(&mut connection).map_err(|error| fault(&error, query))?;
+    scanned.store(gives_rows_by_terms(&connection, query.sql), Ordering::Relaxed);
     let mut statement = connection.prepare(query.sql).map_err(|error| {
         match denied.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(reason) => SqlError::refused(reason).into(),
@@ -152,6 +157,26 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
         out.end();
     }
     Ok(Outcome::Answer(out.finish()))
+}
+
+/// Whether SQLite would look up the terms of an `OR` one after the other: the rows would come in the terms' order, where
+/// those of a scan come in the operation's (the SQL contract §5).
+fn gives_rows_by_terms(connection: &Connection, sql: &str) -> bool {
+    if !has_word(sql, &["or"]) {
+        return false;
+    }
+    let plan = || -> rusqlite::Result<bool> {
+        let mut plan = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+        let mut steps = plan.query([])?;
+        while let Some(step) = steps.next()? {
+            if step.get_ref(3)?.as_str().is_ok_and(|detail| detail == "MULTI-INDEX OR") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    // What cannot be explained is refused with its reason when it is prepared.
+    plan().unwrap_or(false)
 }
 
 /// An empty database in memory, closed down.
@@ -273,10 +298,15 @@ fn kinds(statement: &Statement<'_>, query: &Query<'_>) -> Vec<Option<Kind>> {
 }
 
 fn is_compound(sql: &str) -> bool {
+    has_word(sql, &["union", "except", "intersect"])
+}
+
+/// Whether one of the words stands in the statement's code.
+fn has_word(sql: &str, words: &[&str]) -> bool {
     split(sql, Dialect::Sqlite).0.iter().any(|piece| match piece {
-        Piece::Code(text) => text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| {
-            ["union", "except", "intersect"].iter().any(|other| word.eq_ignore_ascii_case(other))
-        }),
+        Piece::Code(text) => text
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .any(|word| words.iter().any(|other| word.eq_ignore_ascii_case(other))),
         _ => false,
     })
 }

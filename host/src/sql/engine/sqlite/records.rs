@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int};
 use std::marker::PhantomData;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::vtab::{
@@ -12,7 +13,7 @@ use rusqlite::vtab::{
 };
 use rusqlite::{Connection, Error, Result};
 
-use super::Wanted;
+use super::{Scanned, Wanted};
 use crate::sql::feed::{Feed, Part, Parts, Wants};
 use crate::sql::table::{Column, Kind, Table, Value};
 
@@ -22,10 +23,12 @@ pub(super) fn register(
     name: &str,
     at: usize,
     feed: &Feed,
-    wanted: &Wanted,
+    wishes: (&Wanted, &Scanned),
 ) -> Result<()> {
     const MODULE: &Module<'static, Records<'static>> = &Module::eponymous_only_module();
-    let source = Origin { at, feed: feed.clone(), wanted: wanted.clone() };
+    let (wanted, scanned) = wishes;
+    let source =
+        Origin { at, feed: feed.clone(), wanted: wanted.clone(), scanned: scanned.clone() };
     connection.create_module(name, MODULE, Some(source))
 }
 
@@ -35,6 +38,7 @@ struct Origin {
     at: usize,
     feed: Feed,
     wanted: Wanted,
+    scanned: Scanned,
 }
 
 impl Origin {
@@ -100,11 +104,14 @@ unsafe impl<'vtab> VTab<'vtab> for Records<'vtab> {
     /// `IN`, which would give the rows in the order of the list.
     fn best_index(&self, info: &mut IndexInfo) -> Result<bool> {
         let mut equalities = Vec::new();
+        let scanned = self.source.scanned.load(Relaxed);
         let candidates = info
             .constraints()
             .enumerate()
             .filter(|(_, c)| {
-                c.is_usable() && c.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ
+                !scanned
+                    && c.is_usable()
+                    && c.operator() == IndexConstraintOp::SQLITE_INDEX_CONSTRAINT_EQ
             })
             .filter_map(|(at, c)| Some((at, usize::try_from(c.column()).ok()?)))
             .collect::<Vec<_>>();
