@@ -212,3 +212,35 @@ fn people_read_what_is_wrong_and_scripts_read_the_exit_code() {
         }
     }
 }
+
+#[test]
+fn what_was_packed_is_checked_as_well() {
+    let home = tempfile::tempdir().unwrap();
+    let out = home.path().join("packed");
+    let packed = Command::new(&built().host)
+        .args(["pack", "--only", "--udfs"])
+        .arg(checkout().join("tests/fixtures/check"))
+        .arg(&out)
+        .args(["unsound/sound", "unsound/lenient"])
+        .env("XDG_CACHE_HOME", &built().cache)
+        .output()
+        .unwrap();
+    assert!(packed.status.success(), "{}", String::from_utf8_lossy(&packed.stderr));
+    // Neither cargo nor sources: the folder is all there is.
+    let output = Command::new(&built().host)
+        .args(["check", "--only", "--plugins"])
+        .arg(&out)
+        .args(["--all", "--json"])
+        .env("XDG_CACHE_HOME", home.path().join("cache"))
+        .env("PATH", "")
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report = report(&output);
+    let of = |at: usize| (&report["operations"][at]["op"], &report["operations"][at]["holds"]);
+    assert_eq!(of(0), (&"default.unsound.lenient".into(), &false.into()), "{report}");
+    assert_eq!(of(1), (&"default.unsound.sound".into(), &true.into()), "{report}");
+    let lanes = finding(&report["operations"][1], "lanes");
+    assert_eq!(lanes["verdict"], "holds", "{lanes}");
+}

@@ -3,7 +3,7 @@
 //! - [`Rule`] lists the promises; a [`Finding`] says how one fared.
 //! - `declared` looks at what the operation says of itself and at its spec.md; `played` calls what that shows, `odd`
 //!   what nobody would; `values` are what it is given then, `tree` tells whether a call wrote, `faults` collects.
-//! - [`Subject`] is the operation, and [`Caller`] the way to it.
+//! - `Subject` is the operation, and `Caller` the way to it.
 //!
 //! Every call works in a folder made for it, in which the process stands as well: nothing here touches anybody's state.
 

@@ -27,7 +27,7 @@ impl Bound {
 /// Files that a host may hold open: more than its connections and what they read.
 const OPEN_FILES: u64 = 8192;
 
-/// Raises the soft limit of open files towards [`OPEN_FILES`], as far as the hard one allows: many systems start
+/// Raises the soft limit of open files towards `OPEN_FILES`, as far as the hard one allows: many systems start
 /// programs with 1024, which is less than a host's connections.
 pub fn raise_open_files() {
     let now = getrlimit(Resource::Nofile);

@@ -1,4 +1,4 @@
-//! [`Places`]: how many requests are worked on at a time. Statements are work for a core, and each may hold much memory;
+//! `Places`: how many requests are worked on at a time. Statements are work for a core, and each may hold much memory;
 //! one that waits for an operation is neither, and gives its place to another for as long.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
