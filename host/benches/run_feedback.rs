@@ -1,6 +1,6 @@
 //! What a question inside a workflow run costs, and a look over a thousand runs: in this process, without HTTP.
 //!
-//! `cargo bench -p host --bench run_feedback`; builds the operations of run-feedback on its first run. Beside each time
+//! `cargo bench -p host --bench run_feedback`; builds the operations on its first run. Beside each time
 //! stands what a plain program takes for the same files, so that a slow disk or a busy machine shows.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on stdout")]
@@ -19,11 +19,8 @@ const ROUNDS: usize = 15;
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let udfs = folder.path().join("udfs");
-    fs::create_dir(&udfs).expect("a folder");
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../udfs/run-feedback");
-    let own = own.canonicalize().expect("the operations");
-    std::os::unix::fs::symlink(own, udfs.join("run-feedback")).expect("a link");
+    let udfs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../udfs");
+    let udfs = udfs.canonicalize().expect("the operations");
     for waiting in [10, 100] {
         let base = folder.path().join(format!("runs-{waiting}"));
         let files = lay_out(&base, waiting);

@@ -1,5 +1,7 @@
 //! Asking: parameters to a question, a question to the next state and its event (§7, §9).
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::codes::{Code, Refusal, Warning};
@@ -108,6 +110,7 @@ fn options(text: &str, kind: FeedbackType) -> Result<Vec<String>, Refusal> {
     let invalid = |why: String| Refusal::new(Code::InvalidOptions, why);
     let given = json_array(text, "options", Code::InvalidOptions)?.unwrap_or_default();
     let mut options: Vec<String> = Vec::with_capacity(given.len());
+    let mut known = HashSet::with_capacity(given.len());
     for (at, option) in given.iter().enumerate() {
         let option = option
             .as_str()
@@ -119,7 +122,7 @@ fn options(text: &str, kind: FeedbackType) -> Result<Vec<String>, Refusal> {
         if option.contains(['\n', '\r']) {
             return Err(invalid(format!("option {} has several lines", at + 1)));
         }
-        if options.iter().any(|known| known == option) {
+        if !known.insert(option) {
             return Err(invalid(format!("option {option:?} is offered twice")));
         }
         options.push(option.to_owned());

@@ -18,38 +18,30 @@ pub(super) fn spoken(body: &str) -> String {
         } else if line.trim_start().starts_with('>') {
             rest = after;
         } else {
-            // A comment may go on over lines; what follows its end is still the same line for the reader.
-            match comment_in(line) {
-                None => {
-                    out.push_str(&rest[..rest.len() - after.len()]);
-                    rest = after;
-                }
-                Some(start) => {
-                    out.push_str(&line[..start]);
-                    rest = after_comment(&rest[start..]);
-                    rest = finish_line(rest, &mut out);
-                }
-            }
+            rest = copy_line(rest, &mut out);
         }
     }
     out
 }
 
-/// Copies the rest of a line behind a comment, further comments taken out; gives what follows the line.
-fn finish_line<'a>(mut rest: &'a str, out: &mut String) -> &'a str {
-    loop {
-        let (line, after) = split_line(rest);
-        match comment_in(line) {
-            None => {
-                out.push_str(&rest[..rest.len() - after.len()]);
-                return after;
-            }
-            Some(start) => {
-                out.push_str(&line[..start]);
-                rest = after_comment(&rest[start..]);
-            }
+/// Copies the first line without its HTML comments; gives what follows it. A comment may go on over lines, and what
+/// follows its end is still the same line for the reader.
+fn copy_line<'a>(text: &'a str, out: &mut String) -> &'a str {
+    let end_of_line = |from: usize| text[from..].find('\n').map_or(text.len(), |end| from + end);
+    let (mut at, mut end) = (0, end_of_line(0));
+    while let Some(start) = comment_in(&text[at..end]) {
+        out.push_str(&text[at..at + start]);
+        let inside = at + start + "<!--".len();
+        // One that never ends hides all the rest.
+        let Some(length) = text[inside..].find("-->") else { return "" };
+        at = inside + length + "-->".len();
+        if at > end {
+            end = end_of_line(at);
         }
     }
+    let after = (end + 1).min(text.len());
+    out.push_str(&text[at..after]);
+    &text[after..]
 }
 
 /// The first line without its newline, and what follows it.
@@ -57,17 +49,18 @@ fn split_line(text: &str) -> (&str, &str) {
     text.split_once('\n').unwrap_or((text, ""))
 }
 
-/// Where an HTML comment starts in a line, if outside inline code.
+/// Where the first HTML comment starts in a line, if outside inline code. Looks no further than there.
 fn comment_in(line: &str) -> Option<usize> {
-    let spans = code_spans(line);
-    line.match_indices("<!--")
-        .map(|(at, _)| at)
-        .find(|at| !spans.iter().any(|span| span.contains(at)))
-}
-
-/// What follows the comment that `text` starts with; one that never ends hides all the rest.
-fn after_comment(text: &str) -> &str {
-    text["<!--".len()..].split_once("-->").map_or("", |(_, rest)| rest)
+    let bytes = line.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'<' if line[at..].starts_with("<!--") => return Some(at),
+            b'`' => at = code_at(bytes, at).unwrap_or_else(|opening| opening),
+            _ => at += 1,
+        }
+    }
+    None
 }
 
 /// An open fenced block.
@@ -98,38 +91,39 @@ impl Fence {
     }
 }
 
-/// Inline code: from a run of backticks to the next run of the same length in the same paragraph.
+/// Inline code: from a run of backticks to the next run of the same length in the same paragraph. In order.
 pub(super) fn code_spans(text: &str) -> Vec<std::ops::Range<usize>> {
-    let mut spans = Vec::new();
-    let bytes = text.as_bytes();
-    let run = |at: usize| bytes[at..].iter().take_while(|byte| **byte == b'`').count();
+    let (mut spans, bytes) = (Vec::new(), text.as_bytes());
     let mut at = 0;
     while at < bytes.len() {
-        let length = run(at);
-        if length == 0 {
+        if bytes[at] != b'`' {
             at += 1;
             continue;
         }
-        let mut probe = at + length;
-        let end = loop {
-            if probe >= bytes.len() || is_blank_line_at(bytes, probe) {
-                break None;
-            }
-            match run(probe) {
-                0 => probe += 1,
-                same if same == length => break Some(probe + same),
-                other => probe += other,
-            }
-        };
-        match end {
-            Some(end) => {
+        match code_at(bytes, at) {
+            Ok(end) => {
                 spans.push(at..end);
                 at = end;
             }
-            None => at += length,
+            Err(opening) => at = opening,
         }
     }
     spans
+}
+
+/// The end of the inline code that a run of backticks opens; where the run ends if it opens none.
+fn code_at(bytes: &[u8], at: usize) -> Result<usize, usize> {
+    let run = |at: usize| bytes[at..].iter().take_while(|byte| **byte == b'`').count();
+    let length = run(at);
+    let mut probe = at + length;
+    while probe < bytes.len() && !is_blank_line_at(bytes, probe) {
+        match run(probe) {
+            0 => probe += 1,
+            same if same == length => return Ok(probe + same),
+            other => probe += other,
+        }
+    }
+    Err(at + length)
 }
 
 /// Whether a paragraph ends at this newline.
@@ -163,6 +157,11 @@ mod tests {
             ("<!-- reject -->approve", "approve"),
             ("a <!-- b\n\n```\nc --> d\ne", "a  d\ne"),
             ("a<!--1--><!--2-->b<!--3\n4-->c\nd", "abc\nd"),
+            ("<!--1\n-->\nb", "\nb"),
+            ("<!---->a<!--x-->", "a"),
+            ("a<!--x-->\n", "a\n"),
+            ("`` a <!--b--> ` c", "`` a  ` c"),
+            ("é<!--x-->é", "éé"),
             ("a <!-- never ends\nb", "a "),
             ("`<!--` x `-->` y", "`<!--` x `-->` y"),
             ("```\n<!--\n```\nok", "ok"),

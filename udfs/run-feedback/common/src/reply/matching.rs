@@ -1,5 +1,6 @@
 //! Which option a text means, if exactly one (§16, rules 5 and 6). When in doubt nothing is found: people are asked again.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// What a text means.
@@ -118,13 +119,19 @@ fn numbered<'a>(text: &str, options: &'a [String]) -> Option<&'a str> {
     options.get(number.checked_sub(1)?).map(String::as_str)
 }
 
+/// What may stand around an option before its colon, beside a form of it that is twice as long.
+const MOST_ORNAMENTS: usize = 100;
+
 /// `option: comment`.
 fn before_colon<'a, 't>(
     text: &'t str,
     first_line: &str,
     options: &'a [String],
 ) -> Option<(&'a str, &'t str)> {
-    first_line.match_indices(':').find_map(|(at, _)| match same(&text[..at], options) {
+    // Beyond this no colon can end an option; a line may hold thousands of them.
+    let longest = 2 * options.iter().map(String::len).max()? + MOST_ORNAMENTS;
+    let mut colons = first_line.match_indices(':').take_while(|(at, _)| *at <= longest);
+    colons.find_map(|(at, _)| match same(&text[..at], options) {
         Same::One(option) => Some((option, &text[at + 1..])),
         Same::None | Same::Several => None,
     })
@@ -184,9 +191,9 @@ struct Mention<'a> {
 
 /// The one option whose words stand in the text, sentence by sentence.
 fn mentioned<'a>(text: &str, options: &'a [String]) -> Result<&'a str, &'static str> {
-    let sentences: Vec<Vec<String>> = text.split(['.', '!', '?', ';', '\n']).map(words).collect();
+    let said = Sentences::of(text);
     let mut found: Vec<Mention<'a>> =
-        options.iter().filter_map(|option| mention(option, &sentences)).collect();
+        options.iter().filter_map(|option| said.mention(option)).collect();
     let larger = |smaller: &Mention<'_>| {
         found.iter().any(|other| {
             other.words.len() > smaller.words.len()
@@ -204,31 +211,71 @@ fn mentioned<'a>(text: &str, options: &'a [String]) -> Result<&'a str, &'static 
     }
 }
 
-fn mention<'a>(option: &'a str, sentences: &[Vec<String>]) -> Option<Mention<'a>> {
-    let wanted = words(option);
-    if wanted.is_empty() {
-        return None;
+/// A text, so that looking for an option takes no longer than its first word is frequent.
+struct Sentences {
+    sentences: Vec<Sentence>,
+    /// Where a word stands: sentence and place in it.
+    places: HashMap<String, Vec<(usize, usize)>>,
+}
+
+struct Sentence {
+    words: Vec<String>,
+    /// How many conditions stand before each word, and in the whole.
+    conditions: Vec<usize>,
+}
+
+impl Sentences {
+    fn of(text: &str) -> Sentences {
+        let sentences: Vec<Sentence> =
+            text.split(['.', '!', '?', ';', '\n']).map(words).map(Sentence::of).collect();
+        let mut places: HashMap<String, Vec<(usize, usize)>> = HashMap::new();
+        for (number, sentence) in sentences.iter().enumerate() {
+            for (at, word) in sentence.words.iter().enumerate() {
+                places.entry(word.clone()).or_default().push((number, at));
+            }
+        }
+        Sentences { sentences, places }
     }
-    let places = |sentence: &Vec<String>| -> Vec<Range<usize>> {
-        let ends = sentence.len().checked_sub(wanted.len()).map_or(0, |last| last + 1);
-        (0..ends)
-            .map(|at| at..at + wanted.len())
-            .filter(|place| sentence[place.clone()] == wanted[..])
-            .collect()
-    };
-    let (mut counts, mut unconditional) = (false, false);
-    for sentence in sentences {
-        for place in places(sentence) {
-            let before = &sentence[place.start.saturating_sub(NEGATION_REACH)..place.start];
-            if before.iter().any(|word| NEGATIONS.contains(&word.as_str())) {
+
+    fn mention<'a>(&self, option: &'a str) -> Option<Mention<'a>> {
+        let wanted = words(option);
+        let (mut counts, mut unconditional) = (false, false);
+        for (number, at) in self.places.get(wanted.first()?).into_iter().flatten() {
+            let sentence = &self.sentences[*number];
+            let place = *at..*at + wanted.len();
+            if sentence.words.get(place.clone()) != Some(&wanted[..]) || sentence.negates(*at) {
                 continue;
             }
             counts = true;
-            let around = sentence[..place.start].iter().chain(&sentence[place.end..]);
-            unconditional |= !around.into_iter().any(|word| CONDITIONS.contains(&word.as_str()));
+            unconditional |= !sentence.is_conditional_around(&place);
         }
+        counts.then_some(Mention { option, words: wanted, unconditional })
     }
-    counts.then_some(Mention { option, words: wanted, unconditional })
+}
+
+impl Sentence {
+    fn of(words: Vec<String>) -> Sentence {
+        let mut conditions = Vec::with_capacity(words.len() + 1);
+        let mut before = 0;
+        for word in &words {
+            conditions.push(before);
+            before += usize::from(CONDITIONS.contains(&word.as_str()));
+        }
+        conditions.push(before);
+        Sentence { words, conditions }
+    }
+
+    /// Whether a negation reaches the word at this place.
+    fn negates(&self, at: usize) -> bool {
+        let before = &self.words[at.saturating_sub(NEGATION_REACH)..at];
+        before.iter().any(|word| NEGATIONS.contains(&word.as_str()))
+    }
+
+    /// Whether a condition stands in the sentence, outside this place.
+    fn is_conditional_around(&self, place: &Range<usize>) -> bool {
+        let inside = self.conditions[place.end] - self.conditions[place.start];
+        self.conditions.last().is_some_and(|all| *all > inside)
+    }
 }
 
 /// Lower-case words; apostrophes are dropped, everything that is neither letter nor digit separates.

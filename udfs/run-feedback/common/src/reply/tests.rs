@@ -173,3 +173,33 @@ fn options_default_to_those_of_the_type() {
     check("skip", "error_resolution", "", ["skip", "exact", ""]);
     assert_eq!(parse_reply("", "approval", "{}", "").unwrap_err().code, Code::InvalidOptions);
 }
+
+/// Whoever may write a comment may write a long one: reading it must not take longer than it is.
+#[test]
+fn the_longest_comments_are_read_like_any() {
+    let long = |part: &str| part.repeat((1 << 17) / part.len());
+    let options: Vec<String> = (0..500).map(|n| format!("option number {n}")).collect();
+    let many = serde_json::to_string(&options).unwrap();
+    for (body, options, want) in [
+        (format!("{}@faber resume", long("approve ")), "", Some("approve")),
+        (format!("{}approve\n@faber resume", long("<!-- -->")), "", Some("approve")),
+        (format!("approve\n{}@faber resume", long("`a` @ ")), "", Some("approve")),
+        (format!("{}\n@faber resume", long("a:")), "", None),
+        (format!("{}\n@faber resume", long("not approve ")), "", None),
+        (format!("{}\n@faber resume", long("option number ")), &many, None),
+        (
+            format!("{}option number 7\n@faber resume", long("number ")),
+            &many,
+            Some("option number 7"),
+        ),
+        (long("@faber resume --run x "), "", None),
+    ] {
+        let reply = parse_reply(&body, "approval", options, "").unwrap();
+        assert_eq!(
+            (reply.trigger, reply.response.as_deref()),
+            (Some("resume"), want),
+            "{}",
+            &body[..20]
+        );
+    }
+}

@@ -16,13 +16,15 @@ const COMMANDS: [&str; 3] = ["resume", "status", "cancel"];
 /// The text without any trigger, and the first of them. Inline code never holds one.
 pub(super) fn take(text: &str) -> (String, Option<Trigger>) {
     let spans = code_spans(text);
+    let mut spans = spans.iter().peekable();
     let (mut out, mut first) = (String::with_capacity(text.len()), None);
     let mut copied = 0;
     let mut at = 0;
     while let Some(found) = text[at..].find('@').map(|offset| at + offset) {
         at = found + 1;
         let starts_word = text[..found].chars().next_back().is_none_or(char::is_whitespace);
-        if !starts_word || spans.iter().any(|span| span.contains(&found)) {
+        while spans.next_if(|span| span.end <= found).is_some() {}
+        if !starts_word || spans.peek().is_some_and(|span| span.contains(&found)) {
             continue;
         }
         if let Some((trigger, length)) = trigger(&text[found..]) {
