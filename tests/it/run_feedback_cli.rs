@@ -198,3 +198,62 @@ fn texts_are_printed_as_they_are() {
     let uuid = run(folder.path(), &["generate_run_id", "--uuid-only"]).stdout;
     assert_eq!(uuid.trim_end().len(), 36, "{uuid}");
 }
+
+/// What `jq` and the scripts' own templates print, byte for byte.
+#[test]
+fn standard_output_is_that_of_the_scripts() {
+    let folder = with_run();
+    let of_run = ["--run-id", RUN];
+    let update = |words: &[&str]| {
+        let words = [&["update-feedback-state", "--operation"], words, &of_run].concat();
+        let ran = run(folder.path(), &words);
+        assert_eq!((ran.exit, ran.stderr.as_str()), (0, ""), "{words:?}");
+        ran.stdout
+    };
+    let asked = ["set-awaiting", "--request-id", "fr-1", "--type", "review", "--prompt", "é \"q\""];
+    let point = ["--phase", "build", "--step", "x"];
+    let resume_point =
+        "  \"resume_point\": {\n    \"phase\": \"build\",\n    \"step\": \"x\"\n  }\n}\n";
+    assert_eq!(
+        update(&[&asked[..], &point, &["--step-index", "4", "--options", "[\"a\"]"]].concat()),
+        format!(
+            "{{\n  \"status\": \"success\",\n  \"operation\": \"set-awaiting\",\n  \"request_id\": \"fr-1\",\n{resume_point}"
+        )
+    );
+    assert_eq!(
+        update(&[&["clear-awaiting"], &point[..]].concat()),
+        format!(
+            "{{\n  \"status\": \"success\",\n  \"operation\": \"clear-awaiting\",\n{resume_point}"
+        )
+    );
+    assert_eq!(
+        update(&[
+            "add-history",
+            "--request-id",
+            "fr-1",
+            "--type",
+            "review",
+            "--response",
+            "é \"q\""
+        ]),
+        "{\n  \"status\": \"success\",\n  \"operation\": \"add-history\",\n  \"request_id\": \"fr-1\",\n  \"response\": \"é \\\"q\\\"\"\n}\n"
+    );
+    let words = [&["emit-event", "--type", "checkpoint"], &of_run[..]].concat();
+    let emitted = run(folder.path(), &words).stdout;
+    let at = parse(&emitted)["timestamp"].as_str().unwrap().to_owned();
+    assert_eq!(
+        emitted,
+        format!(
+            "{{\n  \"status\": \"success\",\n  \"operation\": \"emit-event\",\n  \"event_id\": 1,\n  \"type\": \"checkpoint\",\n  \"run_id\": \"{RUN}\",\n  \"timestamp\": \"{at}\",\n  \"event_path\": \".fractary/plugins/faber/runs/{RUN}/events/001-checkpoint.json\"\n}}\n"
+        )
+    );
+    let state = std::fs::read_to_string(
+        folder.path().join(".fractary/plugins/faber/runs").join(RUN).join("state.json"),
+    )
+    .unwrap();
+    assert!(
+        state.starts_with(&format!("{{\n  \"run_id\": \"{RUN}\",\n  \"work_id\": \"258\",\n")),
+        "{state}"
+    );
+    assert!(state.ends_with("\n}\n"), "{state}");
+}

@@ -336,6 +336,14 @@ fn a_delivery_is_taken_only_with_its_signature() {
     let with_token = host.post("/hooks/github", "", "", &body).unwrap();
     assert_eq!(with_token.status, 401, "the token of the host is no signature");
     assert_eq!(host.get("/hooks/github").status, 405);
+    let huge = payload(
+        7,
+        &json!({"id": 1, "body": "a".repeat(3 << 20), "created_at": "2999-01-01T00:00:00Z"}),
+    );
+    let signature = sign(&huge);
+    let mut headers = good;
+    headers[3].1 = &signature;
+    assert_eq!(send(&host, &headers, &huge).status, 413, "GitHub's comments have 64 KiB");
     assert_eq!(folder.state(&run)["status"], "awaiting_feedback");
     assert!(!host.stderr().contains(SECRET));
 
