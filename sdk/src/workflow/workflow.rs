@@ -50,6 +50,28 @@ pub struct Task {
     pub data: Map<String, Value>,
 }
 
+impl Task {
+    /// The task of a call that is no turn: about what the state directory is of, if one is given, else as the caller's
+    /// own `task` (`id`, `subject`) says.
+    pub fn of_call(state_dir: &str, task: &Value) -> Self {
+        let text = |key: &str| task.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let subject = match state_dir.rsplit('/').next().unwrap_or_default() {
+            "" => text("subject"),
+            last => last.to_owned(),
+        };
+        let data = Map::from_iter([("subject".to_owned(), subject.into())]);
+        Self { id: text("id"), data, ..Self::default() }
+    }
+
+    /// The name of what the work is about: `subject` of its data, else its own id; empty without either.
+    pub fn subject_name(&self) -> &str {
+        match self.data.get("subject").and_then(Value::as_str) {
+            Some(name) if !name.is_empty() => name,
+            _ => &self.id,
+        }
+    }
+}
+
 /// What the work is about: an app, a report, a booking.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Subject {

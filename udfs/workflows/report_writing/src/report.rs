@@ -19,8 +19,7 @@ pub(crate) struct Report<'c> {
 
 /// What the task is about: the report it names, else its own. `None` for a task without an id.
 pub(crate) fn subject(task: &Task) -> Answer<Option<String>> {
-    let named = task.data.get("subject").and_then(Value::as_str).unwrap_or_default();
-    let subject = if named.is_empty() { task.id.as_str() } else { named };
+    let subject = task.subject_name();
     if subject.is_empty() {
         return Ok(None);
     }
@@ -82,14 +81,8 @@ pub(crate) fn check_brief(query: &str) -> String {
 impl<'c> Report<'c> {
     /// The report of a call that is no turn: that of the state directory, else that of the task.
     pub(crate) fn of(ctx: &'c Context, state_dir: &str, task: &Value) -> Result<Self, UdfError> {
-        let text = |key: &str| task.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let named = match state_dir.rsplit('/').next().unwrap_or_default() {
-            "" => text("subject"),
-            last => last.to_owned(),
-        };
-        let mut asked = Task { id: text("id"), ..Task::default() };
-        asked.data.insert("subject".to_owned(), named.into());
-        let subject = subject(&asked).map_err(|error| UdfError::raised(error.to_string()))?;
+        let subject = subject(&Task::of_call(state_dir, task))
+            .map_err(|error| UdfError::raised(error.to_string()))?;
         let subject = subject.ok_or_else(|| {
             UdfError::raised("which report: give `state_dir`, or a `task` with `id` or `subject`")
         })?;
