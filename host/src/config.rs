@@ -60,6 +60,8 @@ pub struct Settings {
     pub in_flight: Option<NonZeroUsize>,
     /// `--no-watch`, `UDF_HOST_NO_WATCH`: serve what is there at the start.
     pub no_watch: Option<bool>,
+    /// `--build-timeout`, `UDF_HOST_BUILD_TIMEOUT`: seconds that one step of a build may take.
+    pub build_timeout: Option<u32>,
     /// `--max-versions`, `UDF_HOST_MAX_VERSIONS`: builds of one operation that the host may open in its own process.
     pub max_versions: Option<NonZeroUsize>,
     /// `--lane inline|worker`, `UDF_HOST_LANE`: the lane of every operation, whatever its `project.toml` says.
@@ -119,6 +121,8 @@ pub struct Config {
     pub watch: bool,
     /// Never do that.
     pub no_watch: bool,
+    /// What one step of a build may take: one crate's build script or compiler.
+    pub build_timeout: Duration,
     /// How many builds of one operation the host opens in its own process; the next ones run in a worker.
     pub max_versions: usize,
     /// The lane of every operation, if one is forced.
@@ -206,6 +210,7 @@ impl Settings {
             timeout_ms: number(&get, "UDF_HOST_TIMEOUT_MS")?,
             in_flight: number(&get, "UDF_HOST_IN_FLIGHT")?,
             no_watch: flag("UDF_HOST_NO_WATCH")?,
+            build_timeout: number(&get, "UDF_HOST_BUILD_TIMEOUT")?,
             max_versions: number(&get, "UDF_HOST_MAX_VERSIONS")?,
             lane: match get("UDF_HOST_LANE").as_deref() {
                 None => None,
@@ -299,6 +304,9 @@ impl Config {
             offline: false,
             watch: false,
             no_watch: first(sources, |s| s.no_watch).unwrap_or(false),
+            build_timeout: Duration::from_secs(
+                first(sources, |s| s.build_timeout).unwrap_or(600).max(1).into(),
+            ),
             max_versions: first(sources, |s| s.max_versions)
                 .map_or(MOST_VERSIONS, NonZeroUsize::get),
             lane: first(sources, |s| s.lane),

@@ -32,6 +32,7 @@ mod reply;
 pub mod spec;
 pub mod sql;
 pub mod stats;
+mod tether;
 mod worker;
 
 pub use cli::{Exit, run, run_as_program};

@@ -1,6 +1,7 @@
 //! The host's own program, for starting it again as a child: to probe an artifact, to run one.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static IS_HOST: AtomicBool = AtomicBool::new(false);
@@ -14,6 +15,21 @@ pub(crate) fn this_is_the_host() {
 pub(crate) fn own() -> Option<PathBuf> {
     // Not the path of the file: a build may have put another one there while this one runs.
     IS_HOST.load(Ordering::Relaxed).then(|| PathBuf::from("/proc/self/exe"))
+}
+
+/// Settings of the host that plugins must not see: they may hold keys, and none of them is meant for a plugin.
+const HIDDEN: &str = "UDF_HOST_";
+/// The keys with which the host itself pays for answers of a model.
+const KEYS: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
+
+/// Takes the host's own settings from a child that runs what others wrote.
+pub(crate) fn hide_settings(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with(HIDDEN) || KEYS.contains(&&*text) {
+            command.env_remove(&name);
+        }
+    }
 }
 
 /// Tells this program from another build of it, without reading it.

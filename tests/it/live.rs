@@ -3,6 +3,7 @@
 mod artifacts;
 mod cache;
 mod crates;
+mod endless;
 mod memory;
 mod odd;
 mod scene;

@@ -36,7 +36,7 @@ pub use self::exit::Exit;
 use self::options::{HostOptions, ServeOptions};
 use crate::config::Config;
 use crate::error::HostError;
-use crate::{logging, program, worker};
+use crate::{logging, program, tether, worker};
 
 /// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
 #[derive(Debug, Parser)]
@@ -71,6 +71,18 @@ enum Command {
     RunFeedback(run_feedback::RunFeedback),
     Agent(agent::Agent),
     Worker(Worker),
+    Tether(Tether),
+}
+
+/// Runs a program that ends with the host.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+struct Tether {
+    /// The process id of the host.
+    host: u32,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
 }
 
 /// Runs operations for the host that started it.
@@ -123,6 +135,16 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
     if let Command::Worker(Worker { project: _shown }) = command {
         match worker::run()? {}
     }
+    if let Command::Tether(Tether { host, words }) = &command {
+        let (program, arguments) =
+            words.split_first().unwrap_or_else(|| unreachable!("it is required"));
+        let ran = tether::run(*host, program, arguments);
+        let code = ran.map_err(|error| HostError::Internal {
+            message: "nothing can be started that ends with the host".to_owned(),
+            detail: error.to_string(),
+        })?;
+        std::process::exit(code);
+    }
     if let Command::Serve(serve) = command {
         let options = cli.serve.or(serve.options);
         return serve::run(Config::from_process(cli.host.settings(options))?);
@@ -135,7 +157,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
     let config = Config::from_process(cli.host.settings(ServeOptions::default()))?;
     logging::start_command(config.log.as_deref())?;
     match command {
-        Command::Dev(_) | Command::Serve(_) | Command::Worker(_) => {
+        Command::Dev(_) | Command::Serve(_) | Command::Worker(_) | Command::Tether(_) => {
             unreachable!("they have been served above")
         }
         Command::List(list) => list.run(config),

@@ -25,6 +25,10 @@ pub(super) struct HostOptions {
     /// Never start cargo; what is not built cannot be called [env: UDF_HOST_NO_BUILD]
     #[arg(long, global = true)]
     no_build: bool,
+    /// What one step of a build may take, a build script or a compiler, in seconds [default: 600]
+    /// [env: UDF_HOST_BUILD_TIMEOUT]
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    build_timeout: Option<u32>,
     /// The folder of records and transcripts [env: OPENFUSED_APP_DIR_STATE] [default: ~/.openfused/app]
     #[arg(long, global = true, value_name = "DIR")]
     app_dir: Option<PathBuf>,
@@ -125,6 +129,7 @@ impl HostOptions {
             app_dir: self.app_dir,
             durability: self.durability,
             timeout_ms: self.timeout_ms,
+            build_timeout: self.build_timeout,
             in_flight: self.in_flight,
             lane: self.lane,
             workers: self.workers,

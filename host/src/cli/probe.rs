@@ -33,7 +33,8 @@ pub(super) struct Probe {
 impl Probe {
     pub(super) fn run(self, config: &Config) -> Result<Exit, HostError> {
         if self.file == Path::new("-") {
-            probe::serve().map_err(|error| HostError::Internal {
+            let host = std::os::unix::process::parent_id();
+            probe::serve(host).map_err(|error| HostError::Internal {
                 message: "the probe cannot go on".to_owned(),
                 detail: error.to_string(),
             })?;

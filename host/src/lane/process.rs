@@ -20,11 +20,7 @@ use super::frames::ToWorker;
 use super::link::Link;
 use super::output::Output;
 use crate::plugins::{Address, Entrance, Loaded, Versions};
-
-/// Settings of the host that a worker must not see: they may hold keys, and none of them is meant for a plugin.
-const HIDDEN: &str = "UDF_HOST_";
-/// The keys with which the host itself pays for answers of a model.
-const KEYS: [&str; 2] = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
+use crate::program;
 
 /// How a worker is started.
 #[derive(Debug, Clone)]
@@ -125,12 +121,7 @@ impl Process {
         let note = File::from(memfd_create("udf-host worker", MemfdFlags::CLOEXEC)?);
         let mut command = Command::new(&start.program);
         command.arg0("udf-host").args(["worker", label]);
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if text.starts_with(HIDDEN) || KEYS.contains(&&*text) {
-                command.env_remove(&name);
-            }
-        }
+        program::hide_settings(&mut command);
         command.stdin(theirs).stdout(note.try_clone()?).stderr(write);
         let child = command.spawn()?;
         // Our copies of its ends: without them the pipe ends with the worker.

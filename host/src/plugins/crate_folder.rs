@@ -114,6 +114,11 @@ fn unreadable(path: &PathBuf, error: &std::io::Error) -> Box<Refusal> {
     }
 }
 
+/// The name of the package in this folder, as far as its Cargo.toml can be read.
+pub(crate) fn package_of(folder: &Path) -> Option<String> {
+    package_name(&read_manifest(folder).ok()?)
+}
+
 /// What a manifest calls its package.
 pub(crate) fn package_name(manifest: &toml::Table) -> Option<String> {
     Some(manifest.get("package")?.get("name")?.as_str()?.to_owned())

@@ -55,6 +55,8 @@ pub(crate) struct Shadow {
     root: PathBuf,
     checkout: PathBuf,
     members: Vec<Member>,
+    /// Members that could not be read when their turn came.
+    gone: Vec<Member>,
     _lock: File,
 }
 
@@ -84,8 +86,8 @@ impl Shadow {
             }
             Err(fs::TryLockError::Error(error)) => return Err(error),
         }
-        let shadow =
-            Self { root: root.to_owned(), checkout: checkout.to_owned(), members, _lock: lock };
+        let (root, checkout, gone) = (root.to_owned(), checkout.to_owned(), Vec::new());
+        let mut shadow = Self { root, checkout, members, gone, _lock: lock };
         let wanted = shadow.wanted()?;
         shadow.apply(&wanted)?;
         shadow.copy_lock_file()?;
@@ -94,6 +96,11 @@ impl Shadow {
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Members that went away or changed so much, since they were found, that they are left out.
+    pub(crate) fn gone(&self) -> &[Member] {
+        &self.gone
     }
 
     /// The member of this manifest, as cargo names it.
@@ -129,7 +136,7 @@ impl Shadow {
         text.replace(&*self.root.to_string_lossy(), &self.checkout.to_string_lossy())
     }
 
-    fn wanted(&self) -> io::Result<BTreeMap<PathBuf, Item>> {
+    fn wanted(&mut self) -> io::Result<BTreeMap<PathBuf, Item>> {
         let mut wanted = BTreeMap::new();
         for entry in fs::read_dir(&self.checkout)? {
             let name = entry?.file_name();
@@ -140,29 +147,40 @@ impl Shadow {
                 wanted.insert(PathBuf::from(&name), Item::Link(self.checkout.join(&name)));
             }
         }
+        let mut gone = Vec::new();
         for member in &self.members {
-            if member.native {
-                wanted.insert(member.place.clone(), Item::Link(member.folder.clone()));
-                continue;
-            }
-            for entry in fs::read_dir(&member.folder)? {
-                let name = entry?.file_name();
-                if !matches!(
-                    &*name.to_string_lossy(),
-                    "target" | "Cargo.toml" | "Cargo.lock" | ".git"
-                ) {
-                    wanted.insert(member.place.join(&name), Item::Link(member.folder.join(&name)));
+            // Folders come and go while others are saved; the rest can be built all the same.
+            match self.items(member) {
+                Ok(items) => wanted.extend(items),
+                Err(error) => {
+                    tracing::debug!(folder = %member.folder.display(), %error, "not in the build");
+                    gone.push(member.clone());
                 }
             }
-            let text = text_file::read(&member.folder.join("Cargo.toml"))?;
-            wanted.insert(
-                member.place.join("Cargo.toml"),
-                Item::Text(self.member_manifest(&text, member)),
-            );
         }
+        self.members.retain(|member| !gone.contains(member));
+        self.gone = gone;
         let text = fs::read_to_string(self.checkout.join("Cargo.toml"))?;
         wanted.insert(PathBuf::from("Cargo.toml"), Item::Text(self.workspace_manifest(&text)?));
         Ok(wanted)
+    }
+
+    /// What makes up one member.
+    fn items(&self, member: &Member) -> io::Result<Vec<(PathBuf, Item)>> {
+        let text = text_file::read(&member.folder.join("Cargo.toml"))?;
+        if member.native {
+            return Ok(vec![(member.place.clone(), Item::Link(member.folder.clone()))]);
+        }
+        let manifest = Item::Text(self.member_manifest(&text, member));
+        let mut items = vec![(member.place.join("Cargo.toml"), manifest)];
+        for entry in fs::read_dir(&member.folder)? {
+            let name = entry?.file_name();
+            if !matches!(&*name.to_string_lossy(), "target" | "Cargo.toml" | "Cargo.lock" | ".git")
+            {
+                items.push((member.place.join(&name), Item::Link(member.folder.join(&name))));
+            }
+        }
+        Ok(items)
     }
 
     /// The checkout's Cargo.toml with the members spelled out.

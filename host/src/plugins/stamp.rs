@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
 use walkdir::WalkDir;
 
 use super::refusal::Refusal;
@@ -19,15 +19,33 @@ use super::tool_homes::ToolHomes;
 
 /// The part of a key that all operations of a host share.
 #[derive(Debug, Clone)]
-pub(crate) struct BaseKey(Sha256);
+pub(crate) struct BaseKey(Digest);
+
+/// What an operation is built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// A hash over all of it.
+    pub(crate) all: String,
+    /// A hash over its own folder.
+    pub(crate) own: String,
+    /// The time of its newest file.
+    pub(crate) newest: SystemTime,
+}
+
+/// A hash that grows, and the time of the newest file in it.
+#[derive(Debug, Clone)]
+struct Digest {
+    hash: Sha256,
+    newest: SystemTime,
+}
 
 impl BaseKey {
     /// `libraries` are the folders that operations may depend on, `build` names profile and target.
     pub(crate) fn new(checkout: &Path, libraries: &[&Path], build: &str) -> Self {
-        let mut key = Sha256::new();
-        add(&mut key, build);
-        add(&mut key, &format!("interface {}", sdk::abi::INTERFACE_VERSION));
-        add(&mut key, &toolchain(checkout));
+        let mut key = Digest::new();
+        key.add(build);
+        key.add(&format!("interface {}", sdk::abi::INTERFACE_VERSION));
+        key.add(&toolchain(checkout));
         for name in [
             "RUSTC",
             "RUSTC_WRAPPER",
@@ -35,7 +53,7 @@ impl BaseKey {
             "RUSTFLAGS",
             "CARGO_ENCODED_RUSTFLAGS",
         ] {
-            add(&mut key, &format!("{name}={:?}", std::env::var_os(name)));
+            key.add(&format!("{name}={:?}", std::env::var_os(name)));
         }
         for file in [
             "Cargo.toml",
@@ -44,75 +62,85 @@ impl BaseKey {
             "rust-toolchain.toml",
             "rust-toolchain",
         ] {
-            add_file(&mut key, &checkout.join(file));
+            key.add_file(&checkout.join(file));
         }
         for folder in ["sdk", "core-store"] {
-            add_folder(&mut key, &checkout.join(folder));
+            key.add_folder(&checkout.join(folder));
         }
         for folder in libraries {
-            add_folder(&mut key, folder);
+            key.add_folder(folder);
         }
         Self(key)
     }
 
     /// The key of the operation in this folder, which is also built from these other ones.
-    pub(crate) fn of<'a>(
-        &self,
-        folder: &Path,
-        others: impl IntoIterator<Item = &'a Path>,
-    ) -> String {
-        let mut key = self.0.clone();
-        add_folder(&mut key, folder);
+    pub(crate) fn of<'a>(&self, folder: &Path, others: impl IntoIterator<Item = &'a Path>) -> Key {
+        let mut own = Digest::new();
+        own.add_folder(folder);
+        let newest = own.newest;
+        let own = own.hex();
+        let mut all = self.0.clone();
+        all.add(&own);
         for other in others {
-            add_folder(&mut key, other);
+            all.add_folder(other);
         }
-        hex(&key.finalize())
+        let newest = all.newest.max(newest);
+        Key { all: all.hex(), own, newest }
+    }
+}
+
+impl Digest {
+    fn new() -> Self {
+        Self { hash: Sha256::new(), newest: UNIX_EPOCH }
+    }
+
+    fn hex(self) -> String {
+        hex(&self.hash.finalize())
+    }
+
+    fn add(&mut self, text: &str) {
+        self.hash.update((text.len() as u64).to_le_bytes());
+        self.hash.update(text);
+    }
+
+    fn add_file(&mut self, path: &Path) {
+        self.add(&path.to_string_lossy());
+        match fs::metadata(path) {
+            Ok(facts) => {
+                for number in [facts.len().cast_signed(), facts.mtime(), facts.mtime_nsec()] {
+                    self.hash.update(number.to_le_bytes());
+                }
+                self.newest = self.newest.max(facts.modified().unwrap_or(UNIX_EPOCH));
+            }
+            Err(_) => self.add("absent"),
+        }
+    }
+
+    /// Every file in it, except what no build of a library reads.
+    fn add_folder(&mut self, folder: &Path) {
+        let walk = WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter();
+        let walk = walk.filter_entry(|entry| {
+            let name = entry.file_name().to_string_lossy();
+            let skipped = if entry.file_type().is_dir() {
+                name.starts_with('.')
+                    || matches!(&*name, "target" | "tests" | "benches" | "examples")
+            } else {
+                is_of_an_editor(&name)
+            };
+            entry.depth() == 0 || !skipped
+        });
+        for entry in walk {
+            match entry {
+                Ok(entry) if entry.file_type().is_file() => self.add_file(entry.path()),
+                Ok(_) => {}
+                Err(error) => self.add(&error.to_string()),
+            }
+        }
     }
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn add(key: &mut Sha256, text: &str) {
-    key.update((text.len() as u64).to_le_bytes());
-    key.update(text);
-}
-
-fn add_file(key: &mut Sha256, path: &Path) {
-    add(key, &path.to_string_lossy());
-    match fs::metadata(path) {
-        Ok(facts) => {
-            for number in [facts.len().cast_signed(), facts.mtime(), facts.mtime_nsec()] {
-                key.update(number.to_le_bytes());
-            }
-        }
-        Err(_) => add(key, "absent"),
-    }
-}
-
-/// Every file in it, except what no build of a library reads.
-fn add_folder(key: &mut Sha256, folder: &Path) {
-    let walk =
-        WalkDir::new(folder).follow_links(true).sort_by_file_name().into_iter().filter_entry(
-            |entry| {
-                let name = entry.file_name().to_string_lossy();
-                let skipped = if entry.file_type().is_dir() {
-                    name.starts_with('.')
-                        || matches!(&*name, "target" | "tests" | "benches" | "examples")
-                } else {
-                    is_of_an_editor(&name)
-                };
-                entry.depth() == 0 || !skipped
-            },
-        );
-    for entry in walk {
-        match entry {
-            Ok(entry) if entry.file_type().is_file() => add_file(key, entry.path()),
-            Ok(_) => {}
-            Err(error) => add(key, &error.to_string()),
-        }
-    }
 }
 
 /// Whether a file of this name is an editor's own: a backup, a lock, a save that is not finished.
@@ -172,14 +200,26 @@ pub(crate) struct Stamps {
 /// What was built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
-    /// What it was built from.
+    /// What it was built from, as [`Key::all`].
     pub(crate) key: String,
+    /// As [`Key::own`].
+    #[serde(default)]
+    own: String,
     /// SHA-256 of the artifact.
     pub(crate) hash: String,
     /// When, in nanoseconds since 1970.
     built_at: u64,
     /// The file that cargo made. The host that reads this may have a cache of its own, which lacks the copy.
     pub(crate) library: PathBuf,
+}
+
+/// What changed without being newer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hidden {
+    /// The operation's own folder.
+    Own,
+    /// What it is built from beside that.
+    Others,
 }
 
 /// What was not built.
@@ -190,11 +230,18 @@ struct Failure {
 }
 
 impl Stamp {
-    pub(crate) fn new(key: &str, hash: &str, built_at: SystemTime, library: &Path) -> Self {
+    pub(crate) fn new(key: &Key, hash: &str, built_at: SystemTime, library: &Path) -> Self {
         let since = built_at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let built_at = u64::try_from(since.as_nanos()).unwrap_or_default();
-        let (key, hash) = (key.to_owned(), hash.to_owned());
-        Self { key, hash, built_at, library: library.to_owned() }
+        let Key { all, own, .. } = key.clone();
+        Self { key: all, own, hash: hash.to_owned(), built_at, library: library.to_owned() }
+    }
+
+    /// Whether other sources stand where those of this build stood, and cargo cannot see it: none of them is newer.
+    pub(crate) fn hides(&self, key: &Key) -> Option<Hidden> {
+        let known = !self.own.is_empty();
+        let hides = known && self.key != key.all && key.newest <= self.built_at();
+        hides.then_some(if self.own == key.own { Hidden::Others } else { Hidden::Own })
     }
 
     pub(crate) fn built_at(&self) -> SystemTime {
@@ -283,7 +330,7 @@ mod tests {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), "1").unwrap();
         }
-        let key = || BaseKey::new(tree.path(), &[&at("common")], "release").of(&at("op"), []);
+        let key = || BaseKey::new(tree.path(), &[&at("common")], "release").of(&at("op"), []).all;
         let mut last = key();
         assert_eq!(key(), last);
         for path in [
@@ -314,7 +361,7 @@ mod tests {
             fs::write(at(path), "1").unwrap();
             assert_eq!(key(), last, "{path}");
         }
-        let other = BaseKey::new(tree.path(), &[&at("common")], "debug").of(&at("op"), []);
+        let other = BaseKey::new(tree.path(), &[&at("common")], "debug").of(&at("op"), []).all;
         assert_ne!(other, last, "the profile");
     }
 
@@ -325,10 +372,21 @@ mod tests {
         let op = tree.path().join("op");
         assert_eq!(stamps.get(&op), None);
         let built_at = UNIX_EPOCH + Duration::from_nanos(5);
-        let stamp = Stamp::new("k", "h", built_at, Path::new("/target/lib.so"));
+        let key = Key { all: "k".to_owned(), own: "o".to_owned(), newest: built_at };
+        let stamp = Stamp::new(&key, "h", built_at, Path::new("/target/lib.so"));
         stamps.put(&op, &stamp);
         assert_eq!(stamps.get(&op), Some(stamp.clone()));
         assert_eq!(stamp.built_at(), built_at);
+        let (all, own) = ("k2".to_owned(), "o2".to_owned());
+        let later = built_at + Duration::from_nanos(1);
+        for (found, want) in [
+            (key.clone(), None),
+            (Key { all: all.clone(), ..key.clone() }, Some(Hidden::Others)),
+            (Key { all: all.clone(), own: own.clone(), ..key.clone() }, Some(Hidden::Own)),
+            (Key { all, own, newest: later }, None),
+        ] {
+            assert_eq!(stamp.hides(&found), want, "{found:?}");
+        }
         fs::write(stamps.place(&op), "{").unwrap();
         assert_eq!(stamps.get(&op), None);
         let refusal = Refusal::new("no", "yes").detail("a long story");

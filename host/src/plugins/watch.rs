@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
+use super::build::Running;
 use interest::{FolderId, Interest};
 
 /// No event for this long, and whoever wrote is done for now.
@@ -54,7 +55,8 @@ struct System {
 }
 
 impl Watch {
-    pub(crate) fn start(nudges: Sender<Nudge>, told: Receiver<Nudge>) -> Self {
+    /// Watches nothing yet; `running` is told of every change too, for what is in the way of a look.
+    pub(crate) fn start(nudges: Sender<Nudge>, told: Receiver<Nudge>, running: Running) -> Self {
         let interest = Arc::new(Mutex::new(Interest::default()));
         let seen = Arc::clone(&interest);
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -66,6 +68,7 @@ impl Watch {
                 }
             };
             if matters {
+                running.note_change();
                 // Whoever looked is gone, and the process with it in a moment.
                 let _ended = nudges.send(Nudge::Changed);
             }
@@ -106,6 +109,24 @@ impl Watch {
             Err(RecvTimeoutError::Timeout) => return true,
             Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => return false,
         }
+        self.settle()
+    }
+
+    /// Waits for that long after what has changed so far, or for something that changes after it. False when told to
+    /// stop.
+    pub(crate) fn rest(&self, pause: Duration) -> bool {
+        if !self.settle() {
+            return false;
+        }
+        match self.told.recv_timeout(pause) {
+            Ok(Nudge::Changed) => self.settle(),
+            Err(RecvTimeoutError::Timeout) => true,
+            Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => false,
+        }
+    }
+
+    /// Waits for the changes to pause. False when told to stop.
+    fn settle(&self) -> bool {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());

@@ -24,6 +24,7 @@ use self::descriptors::Taken;
 use self::serving::Serving;
 use crate::error::HostError;
 use crate::lane::frames::{Incoming, ToWorker};
+use crate::tether;
 
 /// Serves the host until its end, which is also the end of this process.
 ///
@@ -39,13 +40,13 @@ pub(crate) fn run() -> Result<std::convert::Infallible, HostError> {
         message: "the worker could not be started".to_owned(),
         detail: what,
     };
-    limits::lead_a_group().map_err(|error| broken(error.to_string()))?;
+    tether::lead_a_group().map_err(|error| broken(error.to_string()))?;
     let mut incoming = Incoming::default();
     let hello = loop {
         match incoming.next().map_err(|error| broken(error.to_string()))? {
             Some(hello) => break hello,
             None if incoming.fill(&socket).map_err(|error| broken(error.to_string()))? == 0 => {
-                limits::end()
+                tether::end_group()
             }
             None => {}
         }

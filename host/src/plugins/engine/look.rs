@@ -6,44 +6,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::outcome::{accept, refuse, refuse_pending, take, warn_refused};
-use super::work::{Buildable, Work};
+use super::outcome::{refuse, refuse_pending, take, warn_refused};
+use super::work::Buildable;
 use crate::config::Config;
-use crate::plugins::build::{Running, Target};
+use crate::plugins::build::Running;
 use crate::plugins::catalog::{Catalog, Entry, EntryState, Index, Problem};
-use crate::plugins::crate_folder::path_dependencies;
-use crate::plugins::discover::{self, FoundLibrary, FoundOp, Source};
+use crate::plugins::discover::{self, FoundOp, Source};
 use crate::plugins::judge::Judge;
 use crate::plugins::loaded::check_fit;
 use crate::plugins::pack::Packed;
-use crate::plugins::refusal::Refusal;
 use crate::plugins::roots::{self, Root, Surroundings};
-use crate::plugins::stamp::{BaseKey, Stamps};
 use crate::plugins::versions::Versions;
 use crate::plugins::watch::Watched;
 
 /// All that a look takes over from the one before.
 pub(super) struct Looks<'a> {
-    config: &'a Config,
-    catalog: &'a Catalog,
-    running: &'a Running,
-    around: Surroundings,
-    judge: Option<Judge>,
-    roots: Vec<Root>,
+    pub(super) config: &'a Config,
+    pub(super) catalog: &'a Catalog,
+    pub(super) running: &'a Running,
+    pub(super) around: Surroundings,
+    pub(super) judge: Option<Judge>,
+    pub(super) roots: Vec<Root>,
     /// Crates beside the operations that some of them are built from.
-    elsewhere: BTreeSet<PathBuf>,
+    pub(super) elsewhere: BTreeSet<PathBuf>,
     problems: Vec<Problem>,
     /// The operations of the last look by folder. The catalog has those with an address of their own only.
     entries: BTreeMap<PathBuf, Arc<Entry>>,
     /// What the newest version of the operation in each folder was made from, whether that went well or not.
-    tried: BTreeMap<PathBuf, String>,
-}
-
-/// What was found around the crates.
-pub(super) struct Place<'a> {
-    pub(super) around: &'a Surroundings,
-    pub(super) roots: &'a [Root],
-    pub(super) libraries: &'a [FoundLibrary],
+    pub(super) tried: BTreeMap<PathBuf, String>,
+    /// What gave way to others while it was built, with what it was built from.
+    pub(super) deferred: BTreeMap<PathBuf, String>,
+    /// What cargo cannot even read, with what it was then: with it in the build nothing else could be built.
+    pub(super) left_out: BTreeMap<PathBuf, String>,
+    /// Whether this look has built anything.
+    pub(super) built: bool,
 }
 
 impl<'a> Looks<'a> {
@@ -59,7 +55,15 @@ impl<'a> Looks<'a> {
             problems: Vec::new(),
             entries: BTreeMap::new(),
             tried: BTreeMap::new(),
+            deferred: BTreeMap::new(),
+            left_out: BTreeMap::new(),
+            built: false,
         }
+    }
+
+    /// Whether the last look built anything.
+    pub(super) fn has_built(&self) -> bool {
+        self.built
     }
 
     /// What has to be watched to see every change of what this found, and the roots that may yet appear.
@@ -71,10 +75,11 @@ impl<'a> Looks<'a> {
         watched
     }
 
-    /// Brings the catalog to what the folders hold now.
-    pub(super) fn look(&mut self) {
+    /// Brings the catalog to what the folders hold now. `follow` is told what is to be watched before anything is built.
+    pub(super) fn look(&mut self, follow: &mut dyn FnMut(&Watched)) {
         let began = Instant::now();
         let first = self.judge.is_none();
+        self.built = false;
         let (roots, mut problems) = roots::roots(self.config, &self.around);
         let mut found = discover::discover(&roots);
         problems.append(&mut found.problems);
@@ -86,10 +91,10 @@ impl<'a> Looks<'a> {
         }
         self.problems.clone_from(&problems);
         self.roots = roots;
-        self.elsewhere.clear();
         let ops = self.renew(std::mem::take(&mut found.ops));
         let entries = ops.iter().map(|(entry, _)| Arc::clone(entry));
         self.catalog.publish(Index::new(entries, problems));
+        follow(&self.watched());
 
         if self.judge.is_none() {
             match Judge::open(&self.config.cache_dir) {
@@ -143,6 +148,7 @@ impl<'a> Looks<'a> {
             renewed.iter().map(|(entry, op)| (op.folder.clone(), Arc::clone(entry))).collect();
         for (folder, gone) in before {
             self.tried.remove(&folder);
+            self.left_out.remove(&folder);
             tracing::info!(op = %gone.address, "its folder is gone: it is no operation any more");
         }
         renewed
@@ -220,82 +226,6 @@ impl<'a> Looks<'a> {
             take(self.catalog, judge, entry, (library, packed), None);
         }
     }
-
-    fn crates(&mut self, crates: Vec<Buildable>, libraries: &[FoundLibrary]) {
-        let Some(judge) = &self.judge else { return };
-        let place = Place { around: &self.around, roots: &self.roots, libraries };
-        let Some(checkout) = checkout_of(&place) else {
-            let refusal = Refusal::new(
-                "it cannot be built: the sdk's sources are not here",
-                "keep the checkout that the host was built from, or give a packed folder with --plugins",
-            );
-            crates.iter().for_each(|op| refuse(self.catalog, &op.entry, refusal.clone()));
-            return;
-        };
-        let target = Target::find(place.around.exe.as_deref(), &checkout);
-        let folders: Vec<&Path> = libraries.iter().map(|library| &*library.folder).collect();
-        let stamps = Stamps::new(target.own_folder().join("stamps").join(target.name()));
-        // Taken before anything is built: what is saved while cargo runs makes the stamp a stale one.
-        let base = BaseKey::new(&checkout, &folders, &target.name());
-        // What counts for all operations counts once.
-        let is_elsewhere = |path: &PathBuf| {
-            !["sdk", "core-store"].iter().any(|name| path.starts_with(checkout.join(name)))
-                && !libraries.iter().any(|library| library.folder == *path)
-        };
-        let mut stale = Vec::new();
-        for op in &crates {
-            let folder = &op.entry.folder;
-            let others = path_dependencies(folder);
-            let others: Vec<PathBuf> = others.into_iter().filter(|it| is_elsewhere(it)).collect();
-            let key = base.of(folder, others.iter().map(PathBuf::as_path));
-            self.elsewhere.extend(others);
-            if self.tried.insert(folder.clone(), key.clone()).as_ref() == Some(&key) {
-                continue;
-            }
-            let kept = stamps
-                .get(folder)
-                .filter(|stamp| stamp.key == key)
-                .and_then(|stamp| judge.kept(&stamp, &op.entry));
-            match kept {
-                Some(Ok(loaded)) => accept(self.catalog, &op.entry, loaded),
-                // What was accepted once is refused now: the host is another one. A new build decides.
-                Some(Err(_)) | None => stale.push((op.clone(), key)),
-            }
-        }
-        if stale.is_empty() {
-            return;
-        }
-        if self.config.no_build {
-            return refuse_unbuilt(self.catalog, &stamps, &stale);
-        }
-        for (op, _) in &stale {
-            self.catalog.begin(&op.entry);
-        }
-        let mut work = Work {
-            catalog: self.catalog,
-            running: self.running,
-            place: &place,
-            judge,
-            checkout: &checkout,
-            target: &target,
-            stamps: &stamps,
-        };
-        work.build(&crates, stale);
-    }
-}
-
-/// What is stale where nothing may be built: the compiler's last word about it, or that it is not built.
-fn refuse_unbuilt(catalog: &Catalog, stamps: &Stamps, stale: &[(Buildable, String)]) {
-    let refusal = Refusal::new(
-        "it is not built, or changed since it was",
-        "run `udf-host build`, or start the host without --no-build",
-    );
-    // One line for all: whoever forbids building knows.
-    tracing::warn!(operations = stale.len(), remedy = %refusal.remedy, "refused: {}", refusal.reason);
-    for (op, key) in stale {
-        let failed = stamps.failure(&op.entry.folder, key);
-        catalog.refuse(&op.entry, Arc::from(failed.unwrap_or_else(|| refusal.clone())));
-    }
 }
 
 /// What tells one file at this path from another.
@@ -306,13 +236,4 @@ fn file_facts(path: &Path) -> String {
         }
         Err(error) => format!("{:?}", error.kind()),
     }
-}
-
-/// The checkout whose sdk the crates are built with: the host's own, else the one around a root.
-fn checkout_of(place: &Place<'_>) -> Option<PathBuf> {
-    let around_root = || {
-        let mut candidates = place.roots.iter().filter_map(|root| root.path.parent());
-        candidates.find(|folder| roots::is_checkout(folder)).map(Path::to_path_buf)
-    };
-    place.around.checkout.clone().or_else(around_root)
 }

@@ -9,7 +9,7 @@ use crate::plugins::judge::Judge;
 use crate::plugins::loaded::Loaded;
 use crate::plugins::pack::Packed;
 use crate::plugins::refusal::Refusal;
-use crate::plugins::stamp::{Stamp, Stamps};
+use crate::plugins::stamp::{Key, Stamp, Stamps};
 
 /// This version answers from the next call on, unless it is the one that does already.
 pub(super) fn accept(catalog: &Catalog, entry: &Entry, loaded: Loaded) {
@@ -70,7 +70,7 @@ pub(super) fn take(
     judge: &Judge,
     entry: &Entry,
     (library, packed): (&Path, Option<&Packed>),
-    stamped: Option<(&Stamps, &str)>,
+    stamped: Option<(&Stamps, &Key)>,
 ) {
     let began = Instant::now();
     if let Some((stamps, key)) = stamped

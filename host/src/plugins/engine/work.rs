@@ -1,19 +1,22 @@
 //! [`Work`]: building what is not built, and finding out whose fault it is when that fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::look::Place;
+use super::blame::{refuse_all, summary};
 use super::outcome::{refuse, take};
-use crate::plugins::build::{Builder, Ended, Event, Running, Target};
+use crate::plugins::build::{Builder, Ended, Event, More, Running, Stopped, Target};
 use crate::plugins::catalog::{Catalog, Entry};
-use crate::plugins::discover;
+use crate::plugins::crate_folder::{package_of, path_dependencies};
+use crate::plugins::discover::{self, FoundLibrary};
 use crate::plugins::judge::Judge;
 use crate::plugins::refusal::Refusal;
+use crate::plugins::roots::{Root, Surroundings};
 use crate::plugins::shadow::{Member, Shadow};
-use crate::plugins::stamp::{Stamps, short_hash};
+use crate::plugins::stamp::{Hidden, Key, Stamps, short_hash};
 
 /// An operation whose crate is in order.
 #[derive(Debug, Clone)]
@@ -22,6 +25,23 @@ pub(super) struct Buildable {
     pub(super) package: String,
     /// Which of the roots it lies in.
     pub(super) root: usize,
+}
+
+/// An operation that has to be built.
+#[derive(Debug)]
+pub(super) struct Stale {
+    pub(super) op: Buildable,
+    /// What it is built from.
+    pub(super) key: Key,
+    /// What changed in a way that cargo cannot see.
+    pub(super) hidden: Option<Hidden>,
+}
+
+/// What was found around the crates.
+pub(super) struct Place<'a> {
+    pub(super) around: &'a Surroundings,
+    pub(super) roots: &'a [Root],
+    pub(super) libraries: &'a [FoundLibrary],
 }
 
 /// Building what is not built.
@@ -33,61 +53,102 @@ pub(super) struct Work<'a> {
     pub(super) checkout: &'a Path,
     pub(super) target: &'a Target,
     pub(super) stamps: &'a Stamps,
+    /// What one step of a build may take.
+    pub(super) limit: Duration,
+}
+
+/// What came of a batch, beside the state of each of its operations.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// The folders that cargo cannot even read.
+    pub(super) culprits: BTreeSet<PathBuf>,
+    /// Whether it gave way to something that was saved meanwhile; some of it is pending still.
+    pub(super) gave_way: bool,
 }
 
 /// The compiler's errors of one crate.
 #[derive(Debug, Default)]
-struct Complaint {
-    first: String,
-    rendered: String,
+pub(super) struct Complaint {
+    pub(super) first: String,
+    pub(super) rendered: String,
 }
 
+const INSTALL: &str = "install Rust, or give a folder of built operations with --plugins";
+const PREPARE: &str = "make the target folder writable, with space left on its disk";
+
+/// The most bytes that are kept of them.
+const RENDERED: usize = 256 << 10;
+
 impl Work<'_> {
-    /// Builds the stale ones. A crate that cargo cannot even read is left out and the rest tried again.
-    pub(super) fn build(&mut self, crates: &[Buildable], mut stale: Vec<(Buildable, String)>) {
+    /// Builds the stale ones beside the crates `ops`, which they are among. A crate that cargo cannot even read is left
+    /// out and the rest tried again, and so is one whose build gets nowhere.
+    pub(super) fn build(&self, ops: &[&Buildable], mut stale: Vec<Stale>) -> Outcome {
         self.catalog.unsettle();
-        let mut members = self.members(crates);
+        let mut outcome = Outcome::default();
+        let mut members = self.members(ops);
         while !stale.is_empty() && !self.running.is_stopped() {
             let shadow = match self.shadow(members.clone()) {
                 Ok(shadow) => shadow,
                 Err(error) => {
-                    return self.give_up(&stale, "the build folder cannot be prepared", &error);
+                    self.give_up(&stale, "the build folder cannot be prepared", PREPARE, &error);
+                    return outcome;
                 }
             };
-            let builder = Builder { shadow: &shadow, target: self.target, running: self.running };
+            self.refuse_gone(&shadow, &mut members, &mut stale);
+            if stale.is_empty() {
+                return outcome;
+            }
+            let (target, running, limit) = (self.target, self.running, self.limit);
+            let builder = Builder { shadow: &shadow, target, running, limit };
+            self.forget_hidden(&builder, &mut stale);
             let mut complaints = BTreeMap::new();
             let ended = match self.run(&builder, &stale, &mut complaints) {
                 Ok(ended) => ended,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return self.give_up(
-                        &stale,
-                        "it is not built and there is no cargo on this machine",
-                        &error,
-                    );
+                Err(error) => {
+                    let reason = if error.kind() == io::ErrorKind::NotFound {
+                        "it is not built and there is no cargo on this machine"
+                    } else {
+                        "cargo could not be run"
+                    };
+                    self.give_up(&stale, reason, INSTALL, &error);
+                    return outcome;
                 }
-                Err(error) => return self.give_up(&stale, "cargo could not be run", &error),
             };
-            stale.retain(|(op, _)| op.entry.is_pending());
+            stale.retain(|stale| stale.op.entry.is_pending());
+            match &ended.stopped {
+                Some(Stopped::GaveWay) => {
+                    tracing::info!(
+                        "a build that takes long gives way to what has been saved meanwhile"
+                    );
+                    outcome.gave_way = true;
+                    return outcome;
+                }
+                Some(Stopped::GivenUp { why, steps }) => {
+                    self.refuse_endless(&shadow, &mut members, &mut stale, why, steps);
+                    continue;
+                }
+                None => {}
+            }
             if ended.began || ended.success {
                 self.refuse_unbuilt(&shadow, &stale, &complaints, &ended);
-                return;
+                return outcome;
             }
             let culprits = self.culprits(&shadow, &members, &ended.said);
             if culprits.is_empty() {
+                let said = shadow.real_paths(&ended.said);
                 let refusal = Refusal::new(
-                    format!(
-                        "cargo cannot build here: {}",
-                        summary(&shadow.real_paths(&ended.said))
-                    ),
+                    format!("cargo cannot build here: {}", summary(&said)),
                     "correct what cargo complains about",
                 )
-                .detail(shadow.real_paths(&ended.said));
-                stale.iter().for_each(|(op, _)| refuse(self.catalog, &op.entry, refusal.clone()));
-                return;
+                .detail(said);
+                refuse_all(self.catalog, &stale, &refusal);
+                return outcome;
             }
             for (folder, said) in &culprits {
                 let said = shadow.real_paths(said);
-                if let Some((op, _)) = stale.iter().find(|(op, _)| op.entry.folder == *folder) {
+                if let Some(Stale { op, .. }) =
+                    stale.iter().find(|it| it.op.entry.folder == *folder)
+                {
                     let refusal = Refusal::new(
                         format!("cargo refuses its Cargo.toml: {}", summary(&said)),
                         "correct its Cargo.toml",
@@ -99,12 +160,14 @@ impl Work<'_> {
                 }
             }
             members.retain(|member| !culprits.contains_key(&member.folder));
-            stale.retain(|(op, _)| !culprits.contains_key(&op.entry.folder));
+            stale.retain(|stale| !culprits.contains_key(&stale.op.entry.folder));
+            outcome.culprits.extend(culprits.into_keys());
         }
+        outcome
     }
 
     /// Every crate in order, also those that are built: leaving some out would change the lock file to and fro.
-    fn members(&self, crates: &[Buildable]) -> Vec<Member> {
+    fn members(&self, ops: &[&Buildable]) -> Vec<Member> {
         let member = |root: usize, folder: &Path| {
             let root = &self.place.roots[root].path;
             let project = match folder.parent() {
@@ -118,7 +181,7 @@ impl Work<'_> {
         let libraries =
             self.place.libraries.iter().map(|library| member(library.root, &library.folder));
         let mut members: Vec<Member> = Vec::new();
-        for found in crates.iter().map(|op| member(op.root, &op.entry.folder)).chain(libraries) {
+        for found in ops.iter().map(|op| member(op.root, &op.entry.folder)).chain(libraries) {
             if !members.iter().any(|other| other.place == found.place) {
                 members.push(found);
             }
@@ -127,7 +190,7 @@ impl Work<'_> {
     }
 
     /// One for each set of roots: hosts that serve other folders do not keep re-linking each other's.
-    fn shadow_folder(&self) -> PathBuf {
+    pub(super) fn shadow_folder(&self) -> PathBuf {
         let roots: Vec<String> =
             self.place.roots.iter().map(|root| root.path.display().to_string()).collect();
         self.target.own_folder().join("shadow").join(short_hash(Path::new(&roots.join("\n"))))
@@ -147,215 +210,91 @@ impl Work<'_> {
     fn run(
         &self,
         builder: &Builder<'_>,
-        stale: &[(Buildable, String)],
+        stale: &[Stale],
         complaints: &mut BTreeMap<PathBuf, Complaint>,
     ) -> io::Result<Ended> {
-        let packages: Vec<&str> = stale.iter().map(|(op, _)| op.package.as_str()).collect();
+        let packages: Vec<&str> = stale.iter().map(|stale| stale.op.package.as_str()).collect();
         tracing::info!(operations = packages.len(), profile = %self.target.profile, "building");
         self.catalog.note(format!("building {} operations", packages.len()));
-        let mut done = 0;
-        builder.build(&packages, |event| match event {
-            Event::Built { manifest, library } => {
-                let member = builder.shadow.member_of_manifest(&manifest);
-                let op = member.and_then(|member| {
-                    stale.iter().find(|(op, _)| op.entry.folder == member.folder)
-                });
-                let Some((op, key)) = op else { return };
-                done += 1;
-                take(
-                    self.catalog,
-                    self.judge,
-                    &op.entry,
-                    (&library, None),
-                    Some((self.stamps, key)),
-                );
-                tracing::info!(op = %op.entry.address, "built {done} of {}", packages.len());
-                self.catalog.note(format!("built {done} of {} operations", packages.len()));
-            }
-            Event::Error { manifest, name, message, rendered } => {
-                let folder = builder
-                    .shadow
-                    .member_of_manifest(&manifest)
-                    .map(|member| member.folder.clone());
-                let complaint = complaints.entry(folder.unwrap_or(manifest)).or_default();
-                let rendered = builder.shadow.real_paths(&rendered);
-                if complaint.first.is_empty() {
-                    complaint.first = message;
-                    tracing::warn!("`{name}` does not compile:\n{rendered}");
-                }
-                complaint.rendered.push_str(&rendered);
-            }
-            Event::Waiting { what } => {
-                let whose = self.target.folder.display();
-                let note = match &*what {
-                    // Cargo's words for its locks; this one is not about the target folder.
-                    what if what.contains("package cache") => {
-                        format!("waiting for another cargo: {what}")
+        let (mut done, mut failed) = (0, BTreeSet::new());
+        let all = packages.len();
+        let of_manifest = |manifest: &Path| {
+            let folder = &builder.shadow.member_of_manifest(manifest)?.folder;
+            stale.iter().find(|stale| stale.op.entry.folder == *folder)
+        };
+        builder.build(&packages, |event| {
+            match event {
+                Event::Built { manifest, library } => {
+                    if let Some(Stale { op, key, .. }) = of_manifest(&manifest) {
+                        done += 1;
+                        let stamped = Some((self.stamps, key));
+                        take(self.catalog, self.judge, &op.entry, (&library, None), stamped);
+                        tracing::info!(op = %op.entry.address, "built {done} of {all}");
+                        self.catalog.note(format!("built {done} of {all} operations"));
                     }
-                    what => format!("waiting for another cargo: {what} in {whose}"),
-                };
-                tracing::info!("{note}");
-                self.catalog.note(note);
+                }
+                Event::Error { manifest, name, message, rendered } => {
+                    let member = builder.shadow.member_of_manifest(&manifest);
+                    let folder = member.map(|member| member.folder.clone());
+                    if let Some(stale) = of_manifest(&manifest) {
+                        failed.insert(stale.op.entry.folder.clone());
+                    }
+                    let complaint = complaints.entry(folder.unwrap_or(manifest)).or_default();
+                    let rendered = builder.shadow.real_paths(&rendered);
+                    if complaint.first.is_empty() {
+                        complaint.first = message;
+                        tracing::warn!("`{name}` does not compile:\n{rendered}");
+                    }
+                    if complaint.rendered.len() < RENDERED {
+                        complaint.rendered.push_str(&rendered);
+                    }
+                }
+                Event::Waiting { what } => self.note_waiting(&what),
+                Event::Compiling { what } => {
+                    tracing::debug!("cargo: {what}");
+                    self.catalog.note(format!("built {done} of {all} operations; cargo: {what}"));
+                }
+                Event::Step => {}
             }
-            Event::Compiling { what } => {
-                tracing::debug!("cargo: {what}");
-                self.catalog
-                    .note(format!("built {done} of {} operations; cargo: {what}", packages.len()));
-            }
+            if done + failed.len() < all { More::Awaited } else { More::Nothing }
         })
     }
 
-    /// After a build that began: what is still not there was refused by the compiler.
-    fn refuse_unbuilt(
-        &self,
-        shadow: &Shadow,
-        unbuilt: &[(Buildable, String)],
-        complaints: &BTreeMap<PathBuf, Complaint>,
-        ended: &Ended,
-    ) {
-        for (op, key) in unbuilt {
-            let own = complaints.get(&op.entry.folder);
-            let refusal = match own {
-                Some(own) => Refusal::new(
-                    format!("it does not compile: {}", own.first),
-                    "correct it; the compiler's message tells where",
-                )
-                .detail(own.rendered.clone()),
-                None => match complaints.values().next() {
-                    Some(other) => Refusal::new(
-                        format!("a crate that it needs does not compile: {}", other.first),
-                        "correct that crate first",
-                    )
-                    .detail(
-                        complaints
-                            .values()
-                            .map(|complaint| &*complaint.rendered)
-                            .collect::<String>(),
-                    ),
-                    None if self.running.is_stopped() => {
-                        Refusal::new("the build was stopped with the host", "start the host again")
-                    }
-                    None => {
-                        let said = shadow.real_paths(&ended.said);
-                        Refusal::new(
-                            format!("cargo built nothing of it: {}", summary(&said)),
-                            "see cargo's message",
-                        )
-                        .detail(said)
-                    }
-                },
-            };
-            let refusal = refusal.file(&op.entry.folder);
-            if !complaints.is_empty() {
-                // For those who look without building, until something is saved.
-                self.stamps.put_failure(&op.entry.folder, key, &refusal);
-            }
-            refuse(self.catalog, &op.entry, refusal);
-        }
+    fn note_waiting(&self, what: &str) {
+        let note = if what.contains("package cache") {
+            // Cargo's words for its locks; this one is not about the target folder.
+            format!("waiting for another cargo: {what}")
+        } else {
+            let whose = self.target.folder.display();
+            format!("waiting for another cargo: {what} in {whose}")
+        };
+        tracing::info!("{note}");
+        self.catalog.note(note);
     }
 
-    /// The crates for which cargo refuses the whole workspace, each with what cargo said: those it names, else those
-    /// that it refuses when they are alone.
-    fn culprits(
-        &self,
-        shadow: &Shadow,
-        members: &[Member],
-        said: &str,
-    ) -> BTreeMap<PathBuf, String> {
-        let named: BTreeMap<_, _> = shadow
-            .members_named_in(said)
-            .into_iter()
-            .map(|member| (member.folder.clone(), said.to_owned()))
-            .collect();
-        if !named.is_empty() {
-            return named;
-        }
-        let (libraries, ops): (Vec<_>, Vec<_>) =
-            members.iter().cloned().partition(|member| self.is_library(&member.folder));
-        // A library that cannot be read would make every operation beside it look guilty.
-        let alone = libraries.iter().map(|library| vec![library.clone()]);
-        let beside = ops.iter().map(|op| libraries.iter().chain([op]).cloned().collect());
-        let candidates = libraries.iter().chain(&ops).zip(alone.chain(beside));
-        let mut culprits: BTreeMap<PathBuf, String> = BTreeMap::new();
-        for (candidate, members) in candidates {
-            if !self.is_library(&candidate.folder)
-                && culprits.keys().any(|folder| self.is_library(folder))
-            {
-                break;
-            }
-            if let Some(said) = self.complaint_about(members) {
-                culprits.insert(candidate.folder.clone(), said);
+    /// Has cargo build what it would take for unchanged.
+    fn forget_hidden(&self, builder: &Builder<'_>, stale: &mut [Stale]) {
+        let mut packages = BTreeSet::new();
+        for stale in stale {
+            let Some(hidden) = stale.hidden.take() else { continue };
+            packages.insert(stale.op.package.clone());
+            if hidden == Hidden::Others {
+                let others = path_dependencies(&stale.op.entry.folder);
+                packages.extend(others.iter().filter_map(|folder| package_of(folder)));
             }
         }
-        culprits
-    }
-
-    /// What cargo says against a workspace of these members.
-    fn complaint_about(&self, members: Vec<Member>) -> Option<String> {
-        let root = self.shadow_folder().with_extension("probe");
-        let shadow = Shadow::sync(&root, self.checkout, members, |_| {}).ok()?;
-        let builder = Builder { shadow: &shadow, target: self.target, running: self.running };
-        Some(shadow.real_paths(&builder.resolve().ok()?.err()?))
-    }
-
-    fn is_library(&self, folder: &Path) -> bool {
-        self.place.libraries.iter().any(|library| library.folder == folder)
-    }
-
-    fn give_up(&self, stale: &[(Buildable, String)], reason: &str, error: &io::Error) {
-        let refusal = Refusal::new(
-            reason,
-            "install Rust, or give a folder of built operations with --plugins",
-        )
-        .detail(error.to_string());
-        for (op, _) in stale.iter().filter(|(op, _)| op.entry.is_pending()) {
-            refuse(self.catalog, &op.entry, refusal.clone());
+        if packages.is_empty() {
+            return;
         }
-    }
-}
-
-/// What is wrong, in one line and without paths: cargo's first words, and the innermost of the causes that it gives.
-fn summary(said: &str) -> String {
-    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines().find(|line| line.starts_with("error")).or_else(|| lines().next());
-    let mut words = first.unwrap_or("no reason given").trim_start_matches("error: ").to_owned();
-    // After each of these lines comes a cause of the one before.
-    let causes: Vec<&str> = lines()
-        .zip(lines().skip(1))
-        .filter(|(line, _)| *line == "Caused by:")
-        .map(|it| it.1)
-        .collect();
-    for cause in causes.iter().skip(causes.len().saturating_sub(2)) {
-        words.push_str(": ");
-        words.push_str(cause);
-    }
-    // Messages go to callers, who are told no paths.
-    let words = words.split(' ').map(|word| match word.contains('/') {
-        true if word.ends_with(':') => "…:",
-        true => "…",
-        false => word,
-    });
-    words.collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_tells_the_cause_and_no_path() {
-        for (said, want) in [
-            (
-                "error: no matching package named `x` found\nlocation searched: crates.io index\n",
-                "no matching package named `x` found",
-            ),
-            (
-                "error: failed to load manifest for workspace member `/t/p/a`\n\nCaused by:\n  failed to parse manifest at `/t/p/a/Cargo.toml`\n\nCaused by:\n  failed to parse the `edition` key\n\nCaused by:\n  `1999` is unknown\n",
-                "failed to load manifest for workspace member …: failed to parse the `edition` key: `1999` is unknown",
-            ),
-            ("", "no reason given"),
-        ] {
-            assert_eq!(summary(said), want);
+        let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+        tracing::info!(
+            ?packages,
+            "other files with older times are in their places: built from nothing"
+        );
+        match builder.forget(&packages) {
+            Ok(ended) if ended.success => {}
+            Ok(ended) => tracing::warn!("cargo cannot clean up: {}", ended.said.trim()),
+            Err(error) => tracing::warn!(%error, "cargo cannot clean up"),
         }
     }
 }

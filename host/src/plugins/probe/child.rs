@@ -5,27 +5,30 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use sdk::host::Descriptor;
 
 use super::Finding;
 use crate::plugins::load;
 use crate::plugins::refusal::Refusal;
+use crate::tether;
 
 /// The most memory that initialisers may ask for.
 const MEMORY: u64 = 4 << 30;
 /// The most that they may write to any one file, our standard error included.
 const WRITTEN: u64 = 1 << 20;
 
-/// Answers one JSON line ([`Finding`]) for each path on standard input, which end in NUL, until that closes.
+/// Answers one JSON line ([`Finding`]) for each path on standard input, which end in NUL, until that closes. `host` is
+/// the process that asks, with which this one ends.
 ///
 /// # Errors
 /// The asker is gone, or the system refuses the precautions.
-pub(crate) fn serve() -> io::Result<()> {
+pub(crate) fn serve(host: u32) -> io::Result<()> {
     // What a plugin prints must not get between the answers.
     let mut answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+    tether::lead_a_group()?;
+    tether::end_with(host)?;
     for (resource, most) in
         [(Resource::As, MEMORY), (Resource::Fsize, WRITTEN), (Resource::Core, 0)]
     {

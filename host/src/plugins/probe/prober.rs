@@ -10,11 +10,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 
 use super::{Finding, child};
 use crate::plugins::refusal::Refusal;
-use crate::program;
+use crate::{program, tether};
 
 /// What opening one file may take. Far more than any needs, for machines that are busy building.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -113,7 +113,9 @@ impl Running {
     fn start(program: &Path) -> io::Result<Self> {
         let last_words = tempfile::tempfile().ok();
         let stderr = last_words.as_ref().and_then(|file| file.try_clone().ok());
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        program::hide_settings(&mut command);
+        let mut child = command
             .arg0("udf-host")
             .args(["probe", "-"])
             // So that whatever it starts in turn can be ended with it.
@@ -223,13 +225,7 @@ impl Running {
 
     /// Ends the child and all that it started.
     fn end(mut self) {
-        if let Ok(raw) = i32::try_from(self.child.id())
-            && let Some(group) = Pid::from_raw(raw)
-        {
-            // Nobody left to kill is as good.
-            let _gone = kill_process_group(group, Signal::KILL);
-        }
-        let _reaped = self.child.wait();
+        tether::end(&mut self.child);
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::mpsc::channel;
 
 use super::*;
+use crate::plugins::build::Running;
 
 /// Long enough for any machine; a wait that ends earlier is what is tested.
 const SOON: Duration = Duration::from_secs(20);
@@ -22,7 +23,7 @@ impl Scene {
         fs::create_dir_all(root.join("p/op/src")).unwrap();
         fs::write(root.join("p/op/src/lib.rs"), "1").unwrap();
         let (nudges, told) = channel();
-        let watch = Watch::start(nudges, told);
+        let watch = Watch::start(nudges, told, Running::default());
         let watched = Watched { roots: vec![root.clone()], awaited: vec![root] };
         let mut scene = Self { tree, watch, watched };
         scene.follow();

@@ -1,0 +1,245 @@
+//! Whose fault it is when something is not built, and what is said to whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::outcome::refuse;
+use super::work::{Complaint, Stale, Work};
+use crate::plugins::build::{Builder, Ended, Step};
+use crate::plugins::catalog::Catalog;
+use crate::plugins::refusal::Refusal;
+use crate::plugins::shadow::{Member, Shadow};
+
+impl Work<'_> {
+    /// After a build that began: what is still not there was refused by the compiler.
+    pub(super) fn refuse_unbuilt(
+        &self,
+        shadow: &Shadow,
+        unbuilt: &[Stale],
+        complaints: &BTreeMap<PathBuf, Complaint>,
+        ended: &Ended,
+    ) {
+        for Stale { op, key, .. } in unbuilt {
+            let own = complaints.get(&op.entry.folder);
+            let refusal = match own {
+                Some(own) => Refusal::new(
+                    format!("it does not compile: {}", own.first),
+                    "correct it; the compiler's message tells where",
+                )
+                .detail(own.rendered.clone()),
+                None => match complaints.values().next() {
+                    Some(other) => Refusal::new(
+                        format!("a crate that it needs does not compile: {}", other.first),
+                        "correct that crate first",
+                    )
+                    .detail(
+                        complaints
+                            .values()
+                            .map(|complaint| &*complaint.rendered)
+                            .collect::<String>(),
+                    ),
+                    None if self.running.is_stopped() => {
+                        Refusal::new("the build was stopped with the host", "start the host again")
+                    }
+                    None => {
+                        let said = shadow.real_paths(&ended.said);
+                        Refusal::new(
+                            format!("cargo built nothing of it: {}", summary(&said)),
+                            "see cargo's message",
+                        )
+                        .detail(said)
+                    }
+                },
+            };
+            let refusal = refusal.file(&op.entry.folder);
+            if !complaints.is_empty() {
+                // For those who look without building, until something is saved.
+                self.stamps.put_failure(&op.entry.folder, &key.all, &refusal);
+            }
+            refuse(self.catalog, &op.entry, refusal);
+        }
+    }
+
+    /// The crates for which cargo refuses the whole workspace, each with what cargo said: those it names, else those
+    /// that it refuses when they are alone.
+    pub(super) fn culprits(
+        &self,
+        shadow: &Shadow,
+        members: &[Member],
+        said: &str,
+    ) -> BTreeMap<PathBuf, String> {
+        let named: BTreeMap<_, _> = shadow
+            .members_named_in(said)
+            .into_iter()
+            .map(|member| (member.folder.clone(), said.to_owned()))
+            .collect();
+        if !named.is_empty() {
+            return named;
+        }
+        let (libraries, ops): (Vec<_>, Vec<_>) =
+            members.iter().cloned().partition(|member| self.is_library(&member.folder));
+        // A library that cannot be read would make every operation beside it look guilty.
+        let alone = libraries.iter().map(|library| vec![library.clone()]);
+        let beside = ops.iter().map(|op| libraries.iter().chain([op]).cloned().collect());
+        let candidates = libraries.iter().chain(&ops).zip(alone.chain(beside));
+        let mut culprits: BTreeMap<PathBuf, String> = BTreeMap::new();
+        for (candidate, members) in candidates {
+            if !self.is_library(&candidate.folder)
+                && culprits.keys().any(|folder| self.is_library(folder))
+            {
+                break;
+            }
+            if let Some(said) = self.complaint_about(members) {
+                culprits.insert(candidate.folder.clone(), said);
+            }
+        }
+        culprits
+    }
+
+    /// What cargo says against a workspace of these members.
+    fn complaint_about(&self, members: Vec<Member>) -> Option<String> {
+        let root = self.shadow_folder().with_extension("probe");
+        let shadow = Shadow::sync(&root, self.checkout, members, |_| {}).ok()?;
+        let (target, running, limit) = (self.target, self.running, self.limit);
+        let builder = Builder { shadow: &shadow, target, running, limit };
+        Some(shadow.real_paths(&builder.resolve().ok()?.err()?))
+    }
+
+    fn is_library(&self, folder: &Path) -> bool {
+        self.place.libraries.iter().any(|library| library.folder == folder)
+    }
+
+    /// Refuses what went away, or is only half there, since it was found.
+    pub(super) fn refuse_gone(
+        &self,
+        shadow: &Shadow,
+        members: &mut Vec<Member>,
+        stale: &mut Vec<Stale>,
+    ) {
+        for gone in shadow.gone() {
+            for Stale { op, .. } in stale.iter().filter(|it| it.op.entry.folder == gone.folder) {
+                let refusal = Refusal::new(
+                    "its folder changed while it was to be built",
+                    "save it again once it is whole",
+                );
+                refuse(self.catalog, &op.entry, refusal.file(&gone.folder));
+            }
+            members.retain(|member| member.folder != gone.folder);
+            stale.retain(|stale| stale.op.entry.folder != gone.folder);
+        }
+    }
+
+    /// Refuses those whose build was given up, and lets the others try again without them.
+    pub(super) fn refuse_endless(
+        &self,
+        shadow: &Shadow,
+        members: &mut Vec<Member>,
+        stale: &mut Vec<Stale>,
+        why: &str,
+        steps: &[Step],
+    ) {
+        // A compiler that works beside a build script that goes too far is not to blame.
+        let scripts = steps.iter().any(|step| step.what == Step::SCRIPT);
+        let guilty = steps.iter().filter(|step| !scripts || step.what == Step::SCRIPT);
+        let mut refused = BTreeSet::new();
+        for step in guilty {
+            let member = shadow.member_of_manifest(&step.manifest);
+            let own = |stale: &&Stale| {
+                member.is_some_and(|member| member.folder == stale.op.entry.folder)
+            };
+            let remedy = "correct that, or allow it more with --build-timeout";
+            match stale.iter().find(own) {
+                Some(stale) => {
+                    let reason = format!("{} {why}", step.what);
+                    self.fail(stale, Refusal::new(reason, remedy).file(&stale.op.entry.folder));
+                    refused.insert(stale.op.entry.folder.clone());
+                }
+                // Whoever needs that crate cannot be told from those that do not.
+                None => {
+                    let reason = format!(
+                        "a crate that is built with it is `{}`: {} {why}",
+                        step.package, step.what
+                    );
+                    for stale in stale.iter() {
+                        self.fail(stale, Refusal::new(reason.clone(), remedy));
+                        refused.insert(stale.op.entry.folder.clone());
+                    }
+                }
+            }
+        }
+        if refused.is_empty() {
+            let refusal = Refusal::new(
+                format!("cargo {why} of what it began"),
+                "see what cargo waits for, or allow it more with --build-timeout",
+            );
+            for stale in stale.drain(..) {
+                self.fail(&stale, refusal.clone());
+            }
+        }
+        members.retain(|member| !refused.contains(&member.folder));
+        stale.retain(|stale| !refused.contains(&stale.op.entry.folder));
+    }
+
+    /// Refuses it and keeps that, for those who look without building.
+    fn fail(&self, Stale { op, key, .. }: &Stale, refusal: Box<Refusal>) {
+        self.stamps.put_failure(&op.entry.folder, &key.all, &refusal);
+        refuse(self.catalog, &op.entry, refusal);
+    }
+
+    pub(super) fn give_up(&self, stale: &[Stale], reason: &str, remedy: &str, error: &io::Error) {
+        refuse_all(self.catalog, stale, &Refusal::new(reason, remedy).detail(error.to_string()));
+    }
+}
+
+pub(super) fn refuse_all(catalog: &Catalog, stale: &[Stale], refusal: &Refusal) {
+    for Stale { op, .. } in stale.iter().filter(|stale| stale.op.entry.is_pending()) {
+        refuse(catalog, &op.entry, Box::new(refusal.clone()));
+    }
+}
+
+/// What is wrong, in one line and without paths: cargo's first words, and the innermost of the causes that it gives.
+pub(super) fn summary(said: &str) -> String {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines().find(|line| line.starts_with("error")).or_else(|| lines().next());
+    let mut words = first.unwrap_or("no reason given").trim_start_matches("error: ").to_owned();
+    // After each of these lines comes a cause of the one before.
+    let causes: Vec<&str> = lines()
+        .zip(lines().skip(1))
+        .filter(|(line, _)| *line == "Caused by:")
+        .map(|it| it.1)
+        .collect();
+    for cause in causes.iter().skip(causes.len().saturating_sub(2)) {
+        words.push_str(": ");
+        words.push_str(cause);
+    }
+    // Messages go to callers, who are told no paths.
+    let words = words.split(' ').map(|word| match word.contains('/') {
+        true if word.ends_with(':') => "…:",
+        true => "…",
+        false => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_tells_the_cause_and_no_path() {
+        for (said, want) in [
+            (
+                "error: no matching package named `x` found\nlocation searched: crates.io index\n",
+                "no matching package named `x` found",
+            ),
+            (
+                "error: failed to load manifest for workspace member `/t/p/a`\n\nCaused by:\n  failed to parse manifest at `/t/p/a/Cargo.toml`\n\nCaused by:\n  failed to parse the `edition` key\n\nCaused by:\n  `1999` is unknown\n",
+                "failed to load manifest for workspace member …: failed to parse the `edition` key: `1999` is unknown",
+            ),
+            ("", "no reason given"),
+        ] {
+            assert_eq!(summary(said), want);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! [`command`]: a program that ends with the host, and everything that it has started with it.
+//!
+//! What a build runs is whatever its authors wrote, and may run for ever. The program is started through the host's own
+//! (the hidden command `udf-host tether`), which leads a session of its own and ends all of it when the host ends, also
+//! by SIGKILL.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command};
+
+use rustix::process::{
+    Pid, Signal, getpgrp, getpid, getppid, kill_current_process_group, kill_process,
+    kill_process_group, set_parent_process_death_signal, setsid,
+};
+
+use crate::program;
+
+/// Exit code when there is no such program, as shells have it.
+pub(crate) const NOT_FOUND: i32 = 127;
+/// Exit code when it cannot be started.
+const NOT_STARTED: i32 = 126;
+
+/// A command that runs the program. In a process that is not the host itself the program is started as it is.
+pub(crate) fn command(program: &OsStr) -> Command {
+    let mut command = match program::own() {
+        None => Command::new(program),
+        Some(own) => {
+            let mut command = Command::new(own);
+            command.arg0("udf-host").arg("tether").arg(std::process::id().to_string());
+            command.arg("--").arg(program);
+            command
+        }
+    };
+    program::hide_settings(&mut command);
+    command
+}
+
+/// Runs the program to its end; the exit code to leave with.
+///
+/// # Errors
+/// The system refuses what ties this process to the host.
+pub(crate) fn run(host: u32, program: &OsStr, arguments: &[OsString]) -> io::Result<i32> {
+    lead_a_group()?;
+    end_with(host)?;
+    prefer_as_victim();
+    let status = match Command::new(program).args(arguments).status() {
+        Ok(status) => status,
+        Err(error) => {
+            let code =
+                if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED };
+            use std::io::Write;
+            // Whoever reads it shows it; nobody else can.
+            let _closed = writeln!(io::stderr(), "{}: {error}", program.to_string_lossy());
+            return Ok(code);
+        }
+    };
+    Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()))
+}
+
+/// Ends what [`command`] started, and waits for its end.
+pub(crate) fn end(child: &mut Child) {
+    let pid = Pid::from_child(child);
+    // Either may be gone already; before it leads its group it has started nothing.
+    let _group = kill_process_group(pid, Signal::KILL);
+    let _itself = kill_process(pid, Signal::KILL);
+    let _reaped = child.wait();
+}
+
+/// Makes this process the head of a group, to which whatever it starts belongs and with which it ends; before anything
+/// else, since until then it is in the group of the host. A session beside, since the system shares time out between
+/// sessions: what many processes of ours take, they take from each other and not from the host.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn lead_a_group() -> io::Result<()> {
+    if getpgrp() != getpid() {
+        setsid()?;
+    }
+    Ok(())
+}
+
+/// Ends this process and its group when the host with process id `host` ends, or has ended, and on SIGTERM.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn end_with(host: u32) -> io::Result<()> {
+    // SAFETY: the handler makes one system call, which signal handlers may do, and neither allocates nor locks.
+    unsafe { signal_hook_registry::register(Signal::TERM.as_raw(), || end_group()) }?;
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    if getppid().map(|parent| parent.as_raw_nonzero().get().cast_unsigned()) != Some(host) {
+        // It ended before we asked to be told of its end.
+        end_group();
+    }
+    Ok(())
+}
+
+/// Ends this process and everything that it started, at once.
+pub(crate) fn end_group() -> ! {
+    loop {
+        let _cannot_fail = kill_current_process_group(Signal::KILL);
+    }
+}
+
+/// When memory runs out, the system had better end a compiler than the host that serves.
+#[expect(clippy::disallowed_methods, reason = "a knob of the system, not a file")]
+fn prefer_as_victim() {
+    // Without that the build goes on all the same.
+    let _not_allowed = std::fs::write("/proc/self/oom_score_adj", "500");
+}
