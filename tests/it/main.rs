@@ -1,6 +1,8 @@
 //! Black-box tests: the real binary, real plugins, real sockets. One module per promise.
 
 #[cfg(test)]
+mod agent_edges;
+#[cfg(test)]
 mod agent_hosts;
 #[cfg(test)]
 mod agent_serve;

@@ -7,6 +7,9 @@ use std::time::{Duration, SystemTime};
 /// A change younger than this may be followed by another one with the same time: file systems count in ticks.
 const TICK: Duration = Duration::from_millis(200);
 
+/// Clocks of two machines do not differ by more.
+const PUT_BACK: Duration = Duration::from_secs(60);
+
 /// What a file looked like. Two equal stamps that are [settled](Stamp::is_settled) are of one unchanged file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp {
@@ -23,11 +26,15 @@ impl Stamp {
             return Self { settled: true, ..Self::default() };
         };
         let modified = metadata.modified().ok();
-        let age = modified.and_then(|modified| modified.elapsed().ok());
+        // A clock that was put back far leaves times in the future; the next change has one of now, and shows.
+        let age = modified.and_then(|modified| match modified.elapsed() {
+            Ok(age) => Some(age),
+            Err(ahead) => Some(ahead.duration()).filter(|ahead| *ahead > PUT_BACK),
+        });
         Self {
             place: Some((metadata.dev(), metadata.ino(), metadata.len())),
             modified,
-            // A time in the future says nothing about when the next change comes.
+            // One a little in the future may be that of another machine, whose next change may have it too.
             settled: age.is_some_and(|age| age > TICK),
         }
     }
@@ -66,5 +73,10 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&file, "2").unwrap();
         assert!(!Stamp::of(&file).is_still(&settled));
+        for (ahead, is_settled) in [(5, false), (5000, true)] {
+            let ahead = SystemTime::now() + Duration::from_secs(ahead);
+            std::fs::File::options().write(true).open(&file).unwrap().set_modified(ahead).unwrap();
+            assert_eq!(Stamp::of(&file).is_settled(), is_settled);
+        }
     }
 }

@@ -282,8 +282,13 @@ impl Tasks {
             if number(&entry.name).is_none() || served.contains(&entry.name) {
                 continue;
             }
-            if let Some(text) = inbox.read(&entry.name)? {
-                return Ok(Some((entry.name, text)));
+            match inbox.read(&entry.name) {
+                Ok(Some(text)) => return Ok(Some((entry.name, text))),
+                Ok(None) => {}
+                // Nobody of ours wrote it; the others are not to wait for it.
+                Err(error) => {
+                    tracing::error!(target: "udf_host::agent", task = id, "a message cannot be read: {error}");
+                }
             }
         }
         Ok(None)

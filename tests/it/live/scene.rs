@@ -49,7 +49,9 @@ impl Scene {
     }
 
     pub(super) fn options(&self) -> HostOptions {
-        HostOptions::new().udfs(Some(&self.root())).arg("--log").arg("debug")
+        let state = self.tree.path().join("state");
+        let options = HostOptions::new().udfs(Some(&self.root())).arg("--app-dir").arg(state);
+        options.arg("--log").arg("debug")
     }
 
     pub(super) fn host(&self) -> HostProcess {

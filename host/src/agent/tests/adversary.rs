@@ -259,6 +259,14 @@ fn files_that_are_no_text_cost_what_they_hold() {
     assert_eq!(world.turn(&task), Turned::Again);
     assert_eq!(world.heard.lock().unwrap().last().unwrap().len(), 1, "a full prompt");
     assert_eq!(lines(&world, &task).len(), 6);
+    // A message that is none does not stand before those that are.
+    let inbox = |name: &str| place(&world, &format!("agent/inbox/{task}/{name}"));
+    std::fs::create_dir_all(inbox("00000001.txt")).unwrap();
+    write(&inbox("00000002.txt"), b"\xff\xfe");
+    world.agent().post(&task, "hello").unwrap();
+    world.script([World::says(&json!({"message": "Hello."}))]);
+    assert_eq!(world.turn(&task), Turned::Again);
+    assert!(lines(&world, &task).contains(&"[user_message] hello".to_owned()));
     // The document itself is named, kept as it is, and stops nobody else.
     let document = place(&world, &format!("agent/tasks/{task}/task.json"));
     for bytes in [&b"\xff"[..], b"{\"schema\": 1", b"[]", b""] {
