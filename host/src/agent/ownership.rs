@@ -1,5 +1,6 @@
 //! One owner task per subject, take-overs, cancelling, and what a restart finds (workflow-engine contract §10).
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use sdk::workflow::registry::{Restored, ghosts};
@@ -207,12 +208,28 @@ impl AgentLoop {
                 }
             }
         }
-        self.tell_workflows(&standing);
+        self.tell_workflows(&standing, &self.begun_since(&standing)?);
         Ok(standing)
     }
 
+    /// What another host made while this one looked: what runs for it is not to be ended.
+    fn begun_since(&self, standing: &[Standing]) -> Result<Vec<TaskFile>, AgentError> {
+        let known: HashSet<&str> = standing.iter().map(|task| task.file.id.as_str()).collect();
+        let mut begun = Vec::new();
+        for id in self.tasks.ids()? {
+            // A document that cannot be read was named above.
+            if !known.contains(id.as_str())
+                && let Ok(Some(file)) = self.tasks.read(&id)
+                && !file.is_ended()
+            {
+                begun.push(file);
+            }
+        }
+        Ok(begun)
+    }
+
     /// Every workflow that ever had a subject hears which of its tasks did not end.
-    fn tell_workflows(&self, standing: &[Standing]) {
+    fn tell_workflows(&self, standing: &[Standing], begun: &[TaskFile]) {
         let workflows = match self.tasks.workflows() {
             Ok(workflows) => workflows,
             Err(error) => {
@@ -222,12 +239,12 @@ impl AgentLoop {
         };
         // An alias is the same workflow: it hears once, of all its tasks.
         for place in distinct(workflows.iter().filter_map(|id| self.operations.workflow(id))) {
-            let is_its = |task: &&Standing| {
-                !task.ghost
-                    && self.operations.workflow(&task.file.workflow_id).as_ref() == Some(&place)
+            let is_its = |file: &&TaskFile| {
+                self.operations.workflow(&file.workflow_id).as_ref() == Some(&place)
             };
+            let restored = standing.iter().filter(|task| !task.ghost).map(|task| &task.file);
             let running: Vec<&str> =
-                standing.iter().filter(is_its).map(|task| task.file.id.as_str()).collect();
+                restored.chain(begun).filter(is_its).map(|file| file.id.as_str()).collect();
             let client = WorkflowClient::new(&*self.operations, &place);
             if let Err(error) = client.boot_restore(&running) {
                 tracing::warn!(target: "udf_host::agent", workflow = %place.address, "it did not hear of the start: {error}");

@@ -1,5 +1,5 @@
-//! [`Tasks`]: the durable side of the loop. Task documents, event streams, inboxes and owners below `agent/` of the
-//! state folder.
+//! [`Tasks`]: the durable side of the loop. Task documents and event streams below `agent/` of the state folder; its
+//! inboxes and owners are in files of their own.
 //!
 //! A task is driven by one process at a time, which holds its folder's lock. Messages come in beside that, under a lock
 //! of their own.
@@ -12,7 +12,7 @@ use core_store::{Folder, FolderGuard, State, Store, StoreError};
 use super::decide::Session;
 use super::stamp::Stamp;
 use super::stream::{Event, Stream, Summary};
-use super::task_file::{Owners, TaskFile};
+use super::task_file::TaskFile;
 
 /// Why the durable side could not do something.
 #[derive(Debug, thiserror::Error)]
@@ -46,12 +46,11 @@ pub enum TasksError {
 const DOCUMENT: &str = "task.json";
 const SESSION: &str = "session.json";
 const DRIVER: &str = ".driver.lock";
-const LOCK: &str = ".lock";
-const CANCEL: &str = "cancel";
+pub(super) const LOCK: &str = ".lock";
 /// The collection of the task store.
 const STORED: &str = "tasks";
 /// Whoever holds one of the small locks needs milliseconds.
-const WAIT: Duration = Duration::from_secs(10);
+pub(super) const WAIT: Duration = Duration::from_secs(10);
 
 /// Tasks of one state folder. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -126,16 +125,12 @@ impl Tasks {
         Self { store, app_dir }
     }
 
-    fn folder(&self, path: &str, lock: &str) -> Result<Folder, StoreError> {
+    pub(super) fn folder(&self, path: &str, lock: &str) -> Result<Folder, StoreError> {
         self.store.folder(&self.app_dir, &format!("agent/{path}"), lock)
     }
 
     fn task_folder(&self, id: &str) -> Result<Folder, TasksError> {
         Ok(self.folder(&format!("tasks/{}", checked(id)?), DRIVER)?)
-    }
-
-    fn inbox(&self, id: &str) -> Result<Folder, TasksError> {
-        Ok(self.folder(&format!("inbox/{}", checked(id)?), LOCK)?)
     }
 
     /// A new task; false if there is one of this id.
@@ -218,108 +213,6 @@ impl Tasks {
         Ok(entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
     }
 
-    /// The lock of a task's inbox, which is made if need be.
-    fn lock_inbox(&self, id: &str) -> Result<FolderGuard, TasksError> {
-        let inbox = self.inbox(id)?;
-        if !inbox.exists()? {
-            inbox.create(|_| Ok(()))?;
-        }
-        Ok(inbox.lock(WAIT)?)
-    }
-
-    /// Puts a message into the inbox of a task; it is durable when this returns. Needs no driver.
-    ///
-    /// # Errors
-    /// The task is unknown or at its end, or the store refuses.
-    pub fn post(&self, id: &str, text: &str) -> Result<String, TasksError> {
-        let is_open = |file: Option<TaskFile>| match file {
-            None => Err(TasksError::Unknown(id.to_owned())),
-            Some(file) if file.is_ended() => Err(TasksError::Ended(id.to_owned())),
-            Some(_) => Ok(()),
-        };
-        is_open(self.read(id)?)?;
-        let guard = self.lock_inbox(id)?;
-        // The end is written under this lock too: whoever gets here first is known to the other.
-        is_open(self.read(id)?)?;
-        // Numbers are not used again: a served message may still be listed in the task's document.
-        let last = guard.read(".last")?.and_then(|text| text.trim().parse::<u64>().ok());
-        let listed = guard.list("")?.iter().filter_map(|entry| number(&entry.name)).max();
-        let next = last.max(listed).unwrap_or(0) + 1;
-        guard.replace(".last", &next.to_string())?;
-        let name = format!("{next:08}.txt");
-        guard.create_new(&name, text)?;
-        Ok(name)
-    }
-
-    /// Makes the end of a task durable: from then on nobody posts to it. False, and nothing is saved: `unheard` is to
-    /// be heard first, and there is a message that the task did not take.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn seal(&self, task: &mut OpenTask, unheard: bool) -> Result<bool, TasksError> {
-        let id = task.file.id.clone();
-        let _inbox = self.lock_inbox(&id)?;
-        let mut served = task.file.served.clone();
-        served.extend(task.file.message.as_ref().map(|message| message.name.clone()));
-        if unheard && self.oldest(&id, &served)?.is_some() {
-            return Ok(false);
-        }
-        task.save()?;
-        Ok(true)
-    }
-
-    /// The oldest message that is not among `served`: its name and text. Looks without a lock.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn oldest(
-        &self,
-        id: &str,
-        served: &[String],
-    ) -> Result<Option<(String, String)>, TasksError> {
-        let inbox = self.inbox(id)?;
-        for entry in inbox.list("")? {
-            if number(&entry.name).is_none() || served.contains(&entry.name) {
-                continue;
-            }
-            match inbox.read(&entry.name) {
-                Ok(Some(text)) => return Ok(Some((entry.name, text))),
-                Ok(None) => {}
-                // Nobody of ours wrote it; the others are not to wait for it.
-                Err(error) => {
-                    tracing::error!(target: "udf_host::agent", task = id, "a message cannot be read: {error}");
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Number of the newest message; 0 if there is none.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn newest(&self, id: &str) -> Result<u64, TasksError> {
-        let entries = self.inbox(id)?.list("")?;
-        Ok(entries.iter().filter_map(|entry| number(&entry.name)).max().unwrap_or(0))
-    }
-
-    /// Asks whoever drives a task, now or later, to cancel it. Durable when this returns.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn request_cancel(&self, id: &str) -> Result<(), TasksError> {
-        self.lock_inbox(id)?.create_new(CANCEL, "")?;
-        Ok(())
-    }
-
-    /// Whether somebody asked to cancel a task.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn is_cancelled(&self, id: &str) -> Result<bool, TasksError> {
-        Ok(self.inbox(id)?.read(CANCEL)?.is_some())
-    }
-
     /// Whether the task store has no task of this id. One that cannot be read, or is not there, forgets nobody.
     #[must_use]
     pub fn is_forgotten(&self, id: &str) -> bool {
@@ -351,92 +244,9 @@ impl Tasks {
             Stamp::of(&state.join(format!("{STORED}.json"))),
         ]
     }
-
-    /// Removes a message that was served.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn remove(&self, id: &str, name: &str) -> Result<(), TasksError> {
-        let inbox = self.inbox(id)?;
-        if inbox.exists()? {
-            inbox.lock(WAIT)?.remove(name)?;
-        }
-        Ok(())
-    }
-
-    /// The ids under which workflows have had a subject.
-    ///
-    /// # Errors
-    /// The store refuses.
-    pub fn workflows(&self) -> Result<Vec<String>, TasksError> {
-        let entries = self.folder("owners", LOCK)?.list("")?.into_iter();
-        Ok(entries.filter_map(|entry| Some(entry.name.strip_suffix(".json")?.to_owned())).collect())
-    }
-
-    /// Owners of a workflow's subjects; `None` if none is on record.
-    ///
-    /// # Errors
-    /// The document is corrupt, or the store refuses.
-    pub fn owners(&self, workflow_id: &str) -> Result<Option<Owners>, TasksError> {
-        let name = format!("{}.json", checked(workflow_id)?);
-        let place = || format!("owners/{name}");
-        match self.folder("owners", LOCK)?.read(&name) {
-            Ok(None) => Ok(None),
-            Ok(Some(text)) => parse(&text, place).map(Some),
-            Err(StoreError::NotUtf8 { .. }) => {
-                Err(TasksError::Corrupt { place: place(), reason: "not UTF-8 text".to_owned() })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Makes a task the owner of a subject, whoever owned it before.
-    ///
-    /// # Errors
-    /// As [`Tasks::owners`].
-    pub fn bind(&self, workflow_id: &str, subject: &str, task: &str) -> Result<(), TasksError> {
-        self.change_owner(workflow_id, subject, task, true).map(|_| ())
-    }
-
-    /// Makes a task the owner of a subject that has none; gives the owner.
-    ///
-    /// # Errors
-    /// As [`Tasks::owners`].
-    pub fn claim(
-        &self,
-        workflow_id: &str,
-        subject: &str,
-        task: &str,
-    ) -> Result<String, TasksError> {
-        self.change_owner(workflow_id, subject, task, false)
-    }
-
-    fn change_owner(
-        &self,
-        workflow_id: &str,
-        subject: &str,
-        task: &str,
-        is_forced: bool,
-    ) -> Result<String, TasksError> {
-        let name = format!("{}.json", checked(workflow_id)?);
-        let folder = self.folder("owners", LOCK)?;
-        if !folder.exists()? {
-            folder.create(|_| Ok(()))?;
-        }
-        let guard = folder.lock(WAIT)?;
-        let mut owners = self.owners(workflow_id)?.unwrap_or_default();
-        match owners.get(subject) {
-            Some(owner) if owner == task || !is_forced => return Ok(owner.clone()),
-            Some(_) | None => {}
-        }
-        owners.insert(subject.to_owned(), task.to_owned());
-        let text = serde_json::to_string_pretty(&owners).expect("owners are plain data");
-        guard.replace(&name, &text)?;
-        Ok(task.to_owned())
-    }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(
+pub(super) fn parse<T: serde::de::DeserializeOwned>(
     text: &str,
     place: impl Fn() -> String,
 ) -> Result<T, TasksError> {
@@ -444,11 +254,7 @@ fn parse<T: serde::de::DeserializeOwned>(
         .map_err(|error| TasksError::Corrupt { place: place(), reason: error.to_string() })
 }
 
-pub(super) fn number(name: &str) -> Option<u64> {
-    name.strip_suffix(".txt")?.parse().ok()
-}
-
-fn checked(id: &str) -> Result<&str, TasksError> {
+pub(super) fn checked(id: &str) -> Result<&str, TasksError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if id.is_empty() || id.starts_with('.') || id.len() > 200 || !id.chars().all(plain) {
         return Err(TasksError::BadId(id.to_owned()));
@@ -496,21 +302,6 @@ mod tests {
         let open = tasks.open("t").unwrap();
         assert_eq!((open.file.turns, open.session.seen), (3, Some(2)));
         assert_eq!(tasks.ids().unwrap(), ["t"]);
-    }
-
-    #[test]
-    fn owners_change_hands_and_corrupt_ones_judge_nobody() {
-        let folder = tempfile::tempdir().unwrap();
-        let tasks = tasks(folder.path());
-        assert_eq!(tasks.owners("w").unwrap(), None, "nobody is on record");
-        assert_eq!(tasks.claim("w", "s", "t1").unwrap(), "t1");
-        assert_eq!(tasks.claim("w", "s", "t2").unwrap(), "t1", "it has an owner");
-        tasks.bind("w", "s", "t2").unwrap();
-        assert_eq!(tasks.owners("w").unwrap().unwrap()["s"], "t2");
-        #[expect(clippy::disallowed_methods, reason = "a test breaks a file")]
-        std::fs::write(folder.path().join("agent/owners/w.json"), "{").unwrap();
-        assert!(matches!(tasks.owners("w"), Err(TasksError::Corrupt { .. })));
-        assert!(tasks.bind("w", "s", "t3").is_err(), "nothing is written over it");
         assert!(matches!(tasks.read("../x"), Err(TasksError::BadId(_))));
         assert!(matches!(tasks.open("gone"), Err(TasksError::Unknown(_))));
         assert!(matches!(tasks.post("gone", "x"), Err(TasksError::Unknown(_))));

@@ -10,12 +10,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::agent_loop::{AgentLoop, Turned};
+use super::agent_loop::AgentLoop;
 use super::bell::{Bell, Stop};
 use super::error::AgentError;
 use super::stamp::Stamp;
 use super::task_file::{TaskFile, Why};
 use super::tasks::TasksError;
+use super::turn::Turned;
 
 /// How long a look may be behind what other processes did.
 const LOOK: Duration = Duration::from_millis(300);
@@ -184,7 +185,7 @@ enum Looked {
 
 fn look_at(agent: &AgentLoop, id: &str) -> Result<Looked, AgentError> {
     let Some(file) = agent.tasks().read(id)? else { return Ok(Looked::Ended) };
-    if file.is_ended() {
+    if file.is_ended() && !file.closing {
         return Ok(Looked::Ended);
     }
     if agent.is_ready(&file)? {

@@ -64,7 +64,7 @@ impl AgentLoop {
         // One is being served already: a newer one only ends the wait.
         let Some(parked) = &file.parked else { return Ok(Trigger::Go) };
         let newest = self.tasks.newest(&file.id)?;
-        if newest > parked.seen && newest > super::tasks::number(&message.name).unwrap_or(0) {
+        if newest > parked.seen && newest > super::inbox::number(&message.name).unwrap_or(0) {
             return Ok(Trigger::Go);
         }
         Ok(self.look_at(file, parked))
@@ -209,7 +209,10 @@ impl AgentLoop {
             }
             Trigger::Run(run) => {
                 let text = format!("{} is {}. {}", run.id, run.status, run.summary);
-                self.note(task, "run_finished", "", text.trim_end())?;
+                let told = Event::new(self.now(), "run_finished", "", text.trim_end());
+                if !is_last(task, &told) {
+                    task.append(told)?;
+                }
                 task.file.parked = None;
                 task.save()?;
             }
@@ -254,14 +257,8 @@ impl AgentLoop {
             // The message does what the answer would have done.
             task.file.outdated = asked.card;
         }
-        // A crash between the event and the document left the event.
         let told = Event::new(self.now(), "user_message", "", &text);
-        let is_told = task
-            .stream
-            .events()
-            .last()
-            .is_some_and(|event| event.kind == told.kind && event.text == told.text);
-        if !is_told {
+        if !is_last(task, &told) {
             task.append(told)?;
         }
         if may_give_up && GIVES_UP.contains(&text.trim().to_lowercase().as_str()) {
@@ -307,4 +304,10 @@ impl AgentLoop {
         }
         task.save().map_err(|error| error.to_string())
     }
+}
+
+/// Whether the newest event says the same: a crash between the event and the document left it.
+fn is_last(task: &OpenTask, told: &Event) -> bool {
+    let last = task.stream.events().last();
+    last.is_some_and(|event| event.kind == told.kind && event.text == told.text)
 }

@@ -36,6 +36,8 @@ const VALIDATE: &str = "living_ui_validate";
 const NOTIFY: &str = "living_ui_notify_ready";
 /// How long a call waits for a launch that runs.
 const WAIT: Duration = Duration::from_secs(30);
+/// How long a starting host waits for one: a launch takes as long as its build.
+const BOOT_WAIT: Duration = Duration::from_millis(500);
 /// Characters of an answer that `fetch` gives.
 const FETCHED: usize = 8000;
 
@@ -392,7 +394,14 @@ impl Workflow for LivingUi<'_> {
             if app.process("serve")?.is_none() && app.process("tunnel")?.is_none() {
                 continue;
             }
-            let mut serving = Serving::lock(&app, WAIT)?;
+            // Whoever starts or ends it this very moment attends to it.
+            let mut serving = match Serving::lock(&app, BOOT_WAIT) {
+                Ok(serving) => serving,
+                Err(error) => {
+                    self.ctx.warn(&format!("passed over: {error}"));
+                    continue;
+                }
+            };
             let runs = serving.settle()?;
             if !entry.kept && !running.contains(&entry.owner.as_str()) {
                 serving.stop()?;
