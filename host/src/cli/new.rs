@@ -49,6 +49,7 @@ impl New {
         } else {
             output::line(&format!("wrote {}", folder.display()))?;
             output::line(&format!("test it:  cargo test -p {}", name.package()))?;
+            output::line(&format!("check it: udf-host check {}/{}", name.project, name.op))?;
             if self.workflow {
                 output::line(&format!(
                     "run it:   udf-host agent run --workflow {} --request TEXT",
