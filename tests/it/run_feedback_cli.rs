@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::support::build::built;
 use crate::support::parse;
+use crate::support::runs::RunFolder;
 
 const RUN: &str = "acme/widgets/0f0e0d0c-0b0a-4908-8706-050403020100";
 
@@ -197,6 +198,59 @@ fn texts_are_printed_as_they_are() {
     assert!(!comment.ends_with("\n\n"));
     let uuid = run(folder.path(), &["generate_run_id", "--uuid-only"]).stdout;
     assert_eq!(uuid.trim_end().len(), 36, "{uuid}");
+}
+
+#[test]
+fn many_runs_are_answered_in_one_text() {
+    let runs = RunFolder::new();
+    for (number, work_id) in
+        [(1, "258"), (2, "259"), (3, "260"), (4, "260"), (5, "PROJ-12"), (6, "7")]
+    {
+        runs.add_waiting(number, work_id);
+    }
+    let answer = |lines: &[&str]| {
+        let ran = run(&runs.root, &[&["answer", "--user", "kim"], lines].concat());
+        (ran.exit, parse(&ran.stdout), ran.stderr)
+    };
+    let (exit, reply, said) = answer(&[
+        "#258: approve",
+        "Run #259: 2",
+        "PROJ-12: LGTM",
+        "",
+        "999: approve",
+        "and that is all",
+    ]);
+    assert_eq!(exit, 0, "a line that names no run is a warning: {reply}");
+    let answers: Vec<(&str, &str)> = reply["answers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["response"].as_str().unwrap(), row["action"].as_str().unwrap()))
+        .collect();
+    assert_eq!(answers, [("approve", "continue"), ("reject", "abort"), ("approve", "continue")]);
+    assert_eq!(reply["warnings"][0]["code"], "NOT_AWAITING_FEEDBACK", "{reply}");
+    assert_eq!(reply["warnings"][1]["code"], "INVALID_LINE", "{reply}");
+    assert!(said.contains("\"999\"") && said.contains("and that is all"), "{said}");
+    let entry = &runs.state(&RunFolder::id(1))["feedback_history"][0];
+    assert_eq!(entry["provided_by"], json!({"user": "kim", "source": "parallel_coordination"}));
+
+    let third = format!("{}: reject: too slow", RunFolder::id(3));
+    let (exit, reply, said) = answer(&["260: approve", "7: perhaps", &third, "258: reject"]);
+    let codes: Vec<&str> = reply["refusals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["code"].as_str().unwrap())
+        .collect();
+    assert_eq!((exit, &codes[..]), (4, &["SEVERAL_RUNS", "INVALID_RESPONSE"][..]), "{reply}");
+    let late = &reply["warnings"][0];
+    assert_eq!(late["code"], "NOT_AWAITING_FEEDBACK", "{reply}");
+    assert!(said.contains(r#""approve" by "kim""#), "who was first, and with what: {said}");
+    assert_eq!(late["already_answered"]["response"], "approve", "{reply}");
+    let entry = &runs.state(&RunFolder::id(3))["feedback_history"][0];
+    assert_eq!((&entry["response"], &entry["comment"]), (&json!("reject"), &json!("too slow")));
+    assert_eq!(runs.state(&RunFolder::id(4))["status"], "awaiting_feedback");
+    assert_eq!(runs.state(&RunFolder::id(6))["status"], "awaiting_feedback");
 }
 
 /// What `jq` and the scripts' own templates print, byte for byte.

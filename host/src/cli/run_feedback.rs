@@ -3,6 +3,7 @@
 //!
 //! Standard output holds the reply alone. Refusals, banners and questions go to standard error.
 
+mod answer;
 mod banner;
 mod flags;
 mod poll;
@@ -29,7 +30,7 @@ const PROJECT: &str = "run-feedback";
 
 const HELP: &str = "\
 Flags are the parameters of the operation: `--run-id X` is `run_id`; `OP --help` lists them. `poll` brings in what people
-answered on issues.
+answered on issues, `answer` takes a line for each of many runs.
 
 Exit codes: 0 done, otherwise the number in the refusal on standard error:
   1  cannot proceed: something is missing or malformed
@@ -50,6 +51,7 @@ pub(super) struct RunFeedback {
 #[derive(Debug, Subcommand)]
 enum Words {
     Poll(poll::Poll),
+    Answer(answer::Answers),
     StandInTracker(stand_in::StandIn),
     /// The operation, `emit-event` or `emit_event`, then its flags.
     #[command(external_subcommand)]
@@ -61,6 +63,7 @@ impl RunFeedback {
         let words = match self.words {
             Words::Of(words) => words,
             Words::Poll(poll) => return poll.run(&Project { host: Host::start(config)? }),
+            Words::Answer(answers) => return answers.run(&Project { host: Host::start(config)? }),
             Words::StandInTracker(tracker) => return tracker.run(),
         };
         let (name, arguments) =
