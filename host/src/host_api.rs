@@ -312,9 +312,14 @@ pub(crate) fn to_host_error(error: &UdfError, job: &Job<'_>, limit: usize) -> Ho
         ErrorKind::BadParameter => HostError::BadParameter { message },
         // An operation that it calls is not there: its own affair, not the caller's wrong address.
         ErrorKind::Raised | ErrorKind::NotFound => HostError::Raised { message },
-        ErrorKind::Panicked => HostError::Panicked { op, message },
+        ErrorKind::Panicked => {
+            // The plugin names itself by its short name; the host's own words name it in full.
+            let own = format!("`{}` panicked: ", op.op);
+            let message = message.strip_prefix(&own).unwrap_or(&message).to_owned();
+            HostError::Panicked { op, message }
+        }
         ErrorKind::Cancelled => HostError::Cancelled { op },
-        ErrorKind::Timeout => HostError::Timeout { op, after: job.began.elapsed() },
+        ErrorKind::Timeout => job.timeout(),
         ErrorKind::Refused => HostError::Undeclared { op, message },
         ErrorKind::Overloaded => HostError::Overloaded { limit },
         ErrorKind::Unsupported | ErrorKind::Internal => {

@@ -30,6 +30,7 @@ use crate::program;
 
 pub use cause::{Cause, Company};
 pub(crate) use inline::Inline;
+pub(crate) use processes::tasks;
 pub(crate) use record::CrashRecord;
 pub(crate) use workers::{WorkerOptions, Workers};
 
@@ -57,6 +58,14 @@ pub(crate) struct Job<'a> {
     pub(crate) depth: usize,
     /// What it may still say in the log.
     pub(crate) lines: Budget,
+}
+
+impl Job<'_> {
+    /// What the caller is told when its time is up.
+    pub(crate) fn timeout(&self) -> HostError {
+        let had = self.deadline.saturating_duration_since(self.began);
+        HostError::Timeout { op: self.entry.address.clone(), after: had.min(self.began.elapsed()) }
+    }
 }
 
 /// Where a call runs.

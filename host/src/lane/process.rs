@@ -13,12 +13,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
+    pidfd_open, waitid,
+};
 
 use super::cause::Cause;
 use super::frames::ToWorker;
 use super::link::Link;
 use super::output::Output;
+use super::processes::end_session;
 use crate::plugins::{Address, Entrance, Loaded, Versions};
 use crate::program;
 
@@ -308,7 +312,7 @@ impl Process {
         }
     }
 
-    /// Takes its status when it has ended, so that nothing of it stays, and what it started ends with it.
+    /// Takes its status when it has ended, and tells everybody who waits for that. It is not taken from the system yet.
     pub(super) fn bury(&self) {
         let mut life = self.life();
         if life.status.is_some() {
@@ -321,16 +325,26 @@ impl Process {
         // Nobody has left yet: all who wait for an answer wait for this.
         life.victims =
             self.running().iter().map(|(call, running)| (*call, running.op.clone())).collect();
-        match life.child.wait() {
-            Ok(status) => life.status = Some(status),
-            Err(error) => {
-                tracing::error!(%error, worker = self.number(), "a worker's end cannot be read");
-                life.status = Some(ExitStatus::default());
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        life.status = Some(match waitid(WaitId::Pid(self.pid), look) {
+            Ok(Some(status)) => exit_status(&status),
+            other => {
+                tracing::error!(?other, worker = self.number(), "a worker's end cannot be read");
+                ExitStatus::default()
             }
-        }
+        });
         drop(life);
         self.ended.notify_all();
         self.link.lose();
+    }
+
+    /// Ends what it has started, and takes it from the system, so that nothing of it stays.
+    pub(super) fn reap(&self) {
+        // Before the system may give its number to another.
+        end_session(self.pid);
+        if let Err(error) = self.life().child.wait() {
+            tracing::error!(%error, worker = self.number(), "a worker that has ended stays behind");
+        }
     }
 
     /// Whether it has been buried.
@@ -383,6 +397,15 @@ fn end(pid: Pid) {
     // Either may be gone already.
     let _group = kill_process_group(pid, Signal::KILL);
     let _worker = kill_process(pid, Signal::KILL);
+}
+
+fn exit_status(status: &WaitIdStatus) -> ExitStatus {
+    const DUMPED: i32 = 0x80;
+    let signal = status.terminating_signal().map(|signal| match status.dumped() {
+        true => signal | DUMPED,
+        false => signal,
+    });
+    ExitStatus::from_raw(signal.unwrap_or_else(|| status.exit_status().unwrap_or_default() << 8))
 }
 
 /// What runs in a worker, for a line that it prints: one name, or how many.

@@ -1,8 +1,8 @@
-//! What a worker has started: its children, and everything in its process group.
+//! What a worker has started: its children, and everything in its session.
 
 use std::fs;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Whether a process has children right now; none if that cannot be told.
 pub(super) fn has_children(pid: Pid) -> Option<bool> {
@@ -21,37 +21,74 @@ pub(super) fn has_children(pid: Pid) -> Option<bool> {
 /// Whether a process has ended, or is about to: the system has begun to take it apart.
 pub(super) fn is_ending(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| is_ending_by(&stat))
+    stat.is_ok_and(|stat| Stat::parse(&stat).is_some_and(|stat| stat.is_ending()))
 }
 
-/// The state, and the bit for it among the flags, which are the ninth field.
-fn is_ending_by(stat: &str) -> bool {
-    const ENDING: u64 = 4;
-    let Some((_, fields)) = stat.rsplit_once(") ") else { return false };
-    let fields: Vec<&str> = fields.split(' ').collect();
-    let flags = fields.get(6).and_then(|flags| flags.parse::<u64>().ok());
-    matches!(fields.first(), Some(&"Z" | &"X")) || flags.is_some_and(|flags| flags & ENDING != 0)
+/// Processes and threads of the whole system. Costs next to nothing, and whoever multiplies shows in it.
+pub(crate) fn tasks() -> Option<u64> {
+    // The fourth field is `running/all`.
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').nth(3)?.split('/').nth(1)?.parse().ok()
 }
 
-/// How many processes are in the group that `leader` leads, itself not counted; counts no further than to `most`.
-pub(super) fn in_group(leader: Pid, most: usize) -> usize {
-    let Ok(entries) = fs::read_dir("/proc") else { return 0 };
-    let group = leader.as_raw_nonzero().to_string();
-    entries
-        .flatten()
-        .filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit))
-        .filter(|entry| entry.file_name().as_encoded_bytes() != group.as_bytes())
-        .filter(|entry| {
-            fs::read_to_string(entry.path().join("stat"))
-                .is_ok_and(|stat| group_of(&stat) == Some(&group))
-        })
-        .take(most)
-        .count()
+/// How many processes are in the session that `leader` leads, itself not counted; counts no further than to `most`.
+pub(super) fn in_session(leader: Pid, most: usize) -> usize {
+    session(leader).take(most).count()
 }
 
-/// The process group in a `/proc/<pid>/stat`: the third field after the name, which may hold anything.
-fn group_of(stat: &str) -> Option<&str> {
-    stat.rsplit_once(") ")?.1.split(' ').nth(2)
+/// Kills what is left of the session that `leader` led, which has ended and not been waited for: its number is still its
+/// own then. Processes that made a group of their own are in it.
+pub(super) fn end_session(leader: Pid) {
+    // Whoever forks while this looks is found by the next look; they cannot go on for ever, since each look ends most.
+    for _ in 0..100 {
+        let mut some = false;
+        for pid in session(leader) {
+            some = true;
+            // It may have ended by itself.
+            let _gone = kill_process(pid, Signal::KILL);
+        }
+        if !some {
+            return;
+        }
+    }
+    tracing::error!(session = leader.as_raw_nonzero(), "what a worker has started cannot be ended");
+}
+
+/// The processes of a session that have not ended, without its leader.
+fn session(leader: Pid) -> impl Iterator<Item = Pid> {
+    let number = leader.as_raw_nonzero().get();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(move |pid| *pid != number).filter_map(move |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = Stat::parse(&stat)?;
+        (stat.session == number && !stat.is_ending()).then(|| Pid::from_raw(pid))?
+    })
+}
+
+/// Of a `/proc/<pid>/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    state: char,
+    session: i32,
+    flags: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Self> {
+        // After the name, which may hold anything: state, parent, group, session, terminal, its group, flags.
+        let mut fields = text.rsplit_once(") ")?.1.split(' ');
+        let state = fields.next()?.chars().next()?;
+        let session = fields.nth(2)?.parse().ok()?;
+        let flags = fields.nth(2)?.parse().ok()?;
+        Some(Self { state, session, flags })
+    }
+
+    fn is_ending(&self) -> bool {
+        // `PF_EXITING`.
+        const ENDING: u64 = 4;
+        matches!(self.state, 'Z' | 'X') || self.flags & ENDING != 0
+    }
 }
 
 #[cfg(test)]
@@ -64,23 +101,27 @@ mod tests {
     #[test]
     fn a_process_that_ends_is_known_by_its_state_or_its_flags() {
         for (stat, want) in [
-            ("7 (a) S 1 7 7 0 -1 4194304 100", false),
-            ("7 (a) S 1 7 7 0 -1 4194308 100", true),
-            ("7 (a) Z 1 7 7 0 -1 4194304 100", true),
-            ("", false),
+            ("7 (a) b (c) S 1 70 77 0 -1 4194304 100", Some((77, false))),
+            ("7 (a) S 1 70 77 0 -1 4194308 100", Some((77, true))),
+            ("7 (a) Z 1 70 77 0 -1 4194304 100", Some((77, true))),
+            ("", None),
         ] {
-            assert_eq!(is_ending_by(stat), want, "{stat}");
+            let found = Stat::parse(stat).map(|stat| (stat.session, stat.is_ending()));
+            assert_eq!(found, want, "{stat}");
         }
         assert!(!is_ending(rustix::process::getpid()));
+        assert!(tasks().is_some_and(|tasks| tasks > 0));
     }
 
     #[test]
-    fn a_group_is_counted_without_its_leader() {
-        assert_eq!(group_of("12 (a) b (c) S 1 77 77 0"), Some("77"));
-        let script = "sleep 60 & sleep 60 & echo started; wait";
-        let mut shell = Command::new("sh")
-            .args(["-c", script])
-            .process_group(0)
+    fn a_session_is_counted_and_ended_without_its_leader() {
+        // One of them in a group of its own.
+        let script = "sleep 60 & set -m; sleep 60 & echo started; exec sleep 60";
+        let mut shell = Command::new("setsid");
+        let mut shell = shell
+            .args(["sh", "-c", script])
+            // So that `setsid` need not fork to become the leader.
+            .process_group(rustix::process::getpgrp().as_raw_nonzero().get())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -88,9 +129,11 @@ mod tests {
         let mut said = String::new();
         let mut out = std::io::BufReader::new(shell.stdout.take().unwrap());
         std::io::BufRead::read_line(&mut out, &mut said).unwrap();
-        let (children, group) = (has_children(pid), in_group(pid, 9));
-        rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap();
+        assert_eq!((has_children(pid).unwrap_or(true), in_session(pid, 9)), (true, 2));
+        end_session(pid);
+        assert_eq!(in_session(pid, 9), 0);
+        assert_eq!(shell.try_wait().unwrap(), None, "the leader itself is left alone");
+        shell.kill().unwrap();
         shell.wait().unwrap();
-        assert_eq!((children.unwrap_or(true), group), (true, 2));
     }
 }

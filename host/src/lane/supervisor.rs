@@ -14,10 +14,14 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use super::cause::Cause;
 use super::pool::Pool;
 use super::process::{Process, Start};
-use super::processes::{has_children, in_group, is_ending};
+use super::processes::{has_children, in_session, is_ending, tasks};
 
 /// Processes that a worker may have started, all at one time.
 pub(super) const MOST_PROCESSES: usize = 64;
+/// A worker's processes are counted when there are so many more in the whole system than at the last time,
+const FEW: u64 = 16;
+/// and every so often.
+const COUNT: Duration = Duration::from_secs(1);
 /// Between two looks at what a worker has started, while it is busy with something slow.
 pub(super) const PATROL: Duration = Duration::from_millis(25);
 /// The longest time between two looks at who is idle.
@@ -64,6 +68,7 @@ impl Supervisor {
             wanted: Vec::new(),
             lost: Vec::new(),
             patrolled: Instant::now(),
+            counted: None,
             swept: Instant::now(),
             ending: false,
         };
@@ -124,6 +129,8 @@ struct Watch {
     wanted: Vec<Arc<Pool>>,
     lost: Vec<(Arc<Process>, Instant)>,
     patrolled: Instant,
+    /// When processes were counted, and how many there were in the whole system.
+    counted: Option<(Instant, u64)>,
     swept: Instant,
     ending: bool,
 }
@@ -133,8 +140,10 @@ impl Watch {
         while !(self.ending && self.workers.is_empty()) {
             self.wait();
             self.take_orders();
-            self.bury();
+            let ended = self.bury();
             self.start_wanted();
+            // After that: whoever waits for a new worker need not wait for this.
+            ended.iter().for_each(|worker| worker.reap());
             self.close_lost();
             self.patrol();
             self.sweep();
@@ -191,20 +200,18 @@ impl Watch {
     }
 
     /// Takes leave of the workers that have ended.
-    fn bury(&mut self) {
+    fn bury(&mut self) -> Vec<Arc<Process>> {
         let ended = |worker: &Process| {
             let now = Timespec { tv_sec: 0, tv_nsec: 0 };
             let mut handle = [PollFd::from_borrowed_fd(worker.handle(), PollFlags::IN)];
             matches!(poll(&mut handle, Some(&now)), Ok(1..))
         };
-        self.workers.retain(|(worker, pool)| {
-            if !ended(worker) {
-                return true;
-            }
+        let gone: Vec<_> = self.workers.extract_if(.., |(worker, _)| ended(worker)).collect();
+        for (worker, pool) in &gone {
             worker.bury();
             pool.went(worker);
-            false
-        });
+        }
+        gone.into_iter().map(|(worker, _)| worker).collect()
     }
 
     fn start_wanted(&mut self) {
@@ -256,18 +263,29 @@ impl Watch {
             return;
         }
         self.patrolled = Instant::now();
-        for (worker, _) in &self.workers {
-            if !needs_patrol(worker) {
-                continue;
-            }
-            if has_children(worker.pid) == Some(false) {
+        let with_children = |worker: &Process| {
+            let with = has_children(worker.pid) != Some(false);
+            if !with {
                 worker.leftovers.store(false, std::sync::atomic::Ordering::Relaxed);
-                continue;
             }
-            if in_group(worker.pid, MOST_PROCESSES + 1) > MOST_PROCESSES {
+            with
+        };
+        let looked_at = self.workers.iter().map(|(worker, _)| worker);
+        let mut looked_at =
+            looked_at.filter(|worker| needs_patrol(worker) && with_children(worker)).peekable();
+        if looked_at.peek().is_none() {
+            return;
+        }
+        let tasks = tasks().unwrap_or(u64::MAX);
+        if self.counted.is_some_and(|(at, then)| at.elapsed() < COUNT && tasks < then + FEW) {
+            return;
+        }
+        for worker in looked_at {
+            if in_session(worker.pid, MOST_PROCESSES + 1) > MOST_PROCESSES {
                 worker.kill(Cause::Processes { limit: MOST_PROCESSES });
             }
         }
+        self.counted = Some((Instant::now(), tasks));
     }
 
     fn sweep(&mut self) {

@@ -119,7 +119,6 @@ impl Workers {
 impl Lane for Workers {
     fn run(&self, job: &Job<'_>) -> Result<Reply, HostError> {
         let op = &job.entry.address;
-        let timeout = || HostError::Timeout { op: op.clone(), after: job.began.elapsed() };
         // What only reads can be done again: whoever asked has seen nothing of it.
         let mut may_retry = job.loaded.is_read_only() && job.loaded.descriptor.calls.is_empty();
         loop {
@@ -127,7 +126,7 @@ impl Lane for Workers {
             let placed = pool.place(&self.supervisor, op, job.loaded, job.deadline);
             let (worker, call) = match placed {
                 Ok(placed) => placed,
-                Err(NoPlace::Late) => return Err(timeout()),
+                Err(NoPlace::Late) => return Err(job.timeout()),
                 Err(NoPlace::Failed(detail)) => {
                     let message = format!("no worker could be started for `{op}`");
                     return Err(HostError::Internal { message, detail });
@@ -144,9 +143,9 @@ impl Lane for Workers {
                 Ended::Reply(reply) => {
                     return reply.map_err(|error| to_host_error(&error, job, self.limit));
                 }
-                Ended::Late => return Err(timeout()),
+                Ended::Late => return Err(job.timeout()),
                 Ended::NotBegun if Instant::now() < job.deadline => continue,
-                Ended::NotBegun => return Err(timeout()),
+                Ended::NotBegun => return Err(job.timeout()),
                 Ended::Dead(death) => death,
             };
             self.blame(job, &worker, &death);

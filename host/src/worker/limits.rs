@@ -4,6 +4,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getuid, setrlimit};
 
+use crate::lane::tasks;
 use crate::tether;
 
 /// How many processes and threads the user may have beside those that there are now. It is no quota for this worker (the
@@ -33,10 +34,4 @@ fn limit(resource: Resource, most: u64) -> io::Result<()> {
     let now = rustix::process::getrlimit(resource);
     let most = now.maximum.map_or(most, |maximum| maximum.min(most));
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
-}
-
-/// Processes and threads of the whole system: the fourth field of `/proc/loadavg` is `running/all`.
-fn tasks() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
-    text.split(' ').nth(3)?.split('/').nth(1)?.parse().ok()
 }

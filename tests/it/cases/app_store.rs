@@ -20,16 +20,25 @@ const HELD: Duration = Duration::from_millis(400);
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[test]
-fn app_store_cases() {
+fn app_store_cases_inside_the_host() {
+    run_lane("inline");
+}
+
+#[test]
+fn app_store_cases_in_workers() {
+    run_lane("worker");
+}
+
+fn run_lane(lane: &str) {
     let folder = case_folder("APP_STORE_CASES_DIR", "app-store");
     let cases: Vec<Value> = case_files(&folder).iter().flat_map(|path| load_list(path)).collect();
-    let host = HostProcess::start(&HostOptions::new());
+    let host = HostProcess::start(&HostOptions::new().lane(lane));
     run_all("app-store", &cases, |case| {
-        run_case(&host, case).map_err(|why| format!("{}: {why}", case["name"]))
+        run_case(&host, lane, case).map_err(|why| format!("{}: {why}", case["name"]))
     });
 }
 
-fn run_case(shared: &HostProcess, case: &Value) -> Result<(), String> {
+fn run_case(shared: &HostProcess, lane: &str, case: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let nothing = Map::new();
@@ -39,7 +48,7 @@ fn run_case(shared: &HostProcess, case: &Value) -> Result<(), String> {
         let set = |options: HostOptions, (name, value): (&String, &Value)| {
             options.env(name, scope.references(value.as_str().unwrap()).unwrap())
         };
-        HostProcess::start(&env.iter().fold(with_cargo_home(), set))
+        HostProcess::start(&env.iter().fold(with_cargo_home().lane(lane), set))
     });
     let host = own.as_ref().unwrap_or(shared);
     for (at, step) in case["steps"].as_array().unwrap().iter().enumerate() {

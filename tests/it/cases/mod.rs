@@ -1,4 +1,4 @@
-//! The handed cases, run against a real host.
+//! The handed cases, run against a real host: the shipped operations answer alike in its process and in workers.
 //!
 //! Each group takes another folder of the same layout from an environment variable.
 

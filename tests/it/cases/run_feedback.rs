@@ -19,12 +19,21 @@ use pattern::Scope;
 const POSTER: &str = include_str!("poster.sh");
 
 #[test]
-fn run_feedback_cases() {
+fn run_feedback_cases_inside_the_host() {
+    run_lane("inline");
+}
+
+#[test]
+fn run_feedback_cases_in_workers() {
+    run_lane("worker");
+}
+
+fn run_lane(lane: &str) {
     let folder = case_folder("RUN_FEEDBACK_CASES_DIR", "run-feedback");
     let cases: Vec<Value> =
         case_files(&folder).iter().map(|path| parse(&fs::read_to_string(path).unwrap())).collect();
     run_all("run-feedback", &cases, |case| {
-        run_case(case).map_err(|why| format!("{}: {why}", case["name"]))
+        run_case(lane, case).map_err(|why| format!("{}: {why}", case["name"]))
     });
 }
 
@@ -35,12 +44,12 @@ struct Place {
     log: PathBuf,
 }
 
-fn run_case(case: &Value) -> Result<(), String> {
+fn run_case(lane: &str, case: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let place_root = folder.path().canonicalize().unwrap();
     let place =
         Place { work: place_root.join("work"), log: place_root.join("posts"), _folder: folder };
-    let options = lay_out_place(&place_root, &place, case);
+    let options = lay_out_place(&place_root, &place, case).lane(lane);
     let host = HostProcess::try_start(&options)?;
     let mut scope = Scope::new(place.work.clone());
     let mut seen = 0;

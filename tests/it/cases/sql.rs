@@ -23,22 +23,40 @@ struct Served {
 }
 
 #[test]
-fn sql_cases_on_sqlite() {
-    let tally = run_group("sqlite");
-    tally.assert_law();
-    println!("sqlite: {tally}");
+fn sql_cases_on_sqlite_inside_the_host() {
+    on_sqlite("inline");
 }
 
 #[test]
-fn sql_cases_on_duckdb() {
+fn sql_cases_on_sqlite_in_workers() {
+    on_sqlite("worker");
+}
+
+#[test]
+fn sql_cases_on_duckdb_inside_the_host() {
+    on_duckdb("inline");
+}
+
+#[test]
+fn sql_cases_on_duckdb_in_workers() {
+    on_duckdb("worker");
+}
+
+fn on_sqlite(lane: &str) {
+    let tally = run_group("sqlite", lane);
+    tally.assert_law();
+    println!("sqlite, {lane}: {tally}");
+}
+
+fn on_duckdb(lane: &str) {
     if !crate::support::duckdb::installed() {
         return;
     }
-    let tally = run_group("duckdb");
+    let tally = run_group("duckdb", lane);
     tally.assert_law();
     let (good, all) = (tally.good("duckdb"), tally.all("duckdb"));
     assert!(good * 100 >= all * 95, "only {good} of {all} duckdb cases passed:\n{tally}");
-    println!("duckdb: {tally}");
+    println!("duckdb, {lane}: {tally}");
 }
 
 /// Failures by group: `portable`, `hostile`, `duckdb`.
@@ -76,7 +94,7 @@ impl std::fmt::Display for Tally {
     }
 }
 
-fn run_group(engine: &str) -> Tally {
+fn run_group(engine: &str, lane: &str) -> Tally {
     let folder = case_folder("SQL_CASES_DIR", "sql");
     let hosts: Mutex<BTreeMap<String, Served>> = Mutex::new(BTreeMap::new());
     let mut tally = Tally::default();
@@ -86,7 +104,7 @@ fn run_group(engine: &str) -> Tally {
             let mut hosts = hosts.lock().unwrap();
             let served = hosts
                 .entry(Value::Object(files.clone()).to_string())
-                .or_insert_with(|| serve(&files, engine));
+                .or_insert_with(|| serve(&files, engine, lane));
             let outcome = run_case(served, &case);
             let hostile = case["hostile"] == true;
             let group = if hostile { "hostile" } else { case["dialect"].as_str().unwrap() };
@@ -114,11 +132,12 @@ fn initial_files(folder: &Path, case: &Value) -> Map<String, Value> {
     }
 }
 
-fn serve(files: &Map<String, Value>, engine: &str) -> Served {
+fn serve(files: &Map<String, Value>, engine: &str, lane: &str) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     lay_out(&root, files, Some(""));
     let options = HostOptions::new()
+        .lane(lane)
         .env("OPENFUSED_APP_DIR_STATE", &root)
         .env("UDF_HOST_SQL_ENGINE", engine)
         .arg("--sql-timeout")

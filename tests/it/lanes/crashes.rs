@@ -127,6 +127,31 @@ fn whoever_ran_beside_a_crash_is_told_who_it_was_and_is_not_blamed() {
 }
 
 #[test]
+fn an_operation_that_calls_another_survives_its_crash() {
+    let _alone = alone();
+    let troubled = Troubled::start();
+    for (kind, words) in [
+        ("well", "\"well\""),
+        ("abort", "it failed: `default.hurtful.hurts` crashed: signal 6 (SIGABRT"),
+        ("text", "it failed: `default.hurtful.hurts` panicked: a plain text"),
+        ("deaf", "it failed: `default.hurtful.hurts` did not finish within 4000 ms"),
+    ] {
+        let (status, said) = troubled.say("harmless", "asks", &json!({"kind": kind}));
+        assert!(status == 200 && said.contains(words), "{kind}: {status} {said}");
+    }
+    // Both ends of it are in the log under the request of the caller.
+    let log = troubled.host.stderr();
+    let line = log.lines().find(|line| line.contains("it asks another")).unwrap_or_default();
+    let request = line.split("request=").nth(1).and_then(|rest| rest.split(' ').next());
+    let request = request.map(|id| id.trim_matches('"').to_owned()).expect("a line of its own");
+    assert!(line.contains("op=default.harmless.asks"), "{line}");
+    let nested = |line: &&str| {
+        line.contains(&request) && line.contains("op=default.hurtful.hurts") && line.contains("ok")
+    };
+    assert!(log.lines().any(|line| nested(&line)), "{request}: {log}");
+}
+
+#[test]
 fn an_operation_that_crashes_again_and_again_has_to_wait_and_nobody_else_does() {
     let _alone = alone();
     let troubled = Troubled::start();

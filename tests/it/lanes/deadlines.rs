@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
 use super::LONG;
-use super::processes::group;
+use super::processes::{group, stat};
 use super::troubled::{Troubled, alone};
 use crate::support::fixture::write;
 use crate::support::host_process::wait_until;
@@ -20,6 +20,9 @@ fn a_call_that_does_not_end_leaves_neither_a_lock_nor_a_process() {
     let (status, child) = troubled.hurt("child");
     assert_eq!(status, 200, "{child}");
     assert!(group(worker).len() >= 2, "the child is in the worker's group");
+    let (status, apart) = troubled.hurt("apart");
+    assert_eq!(status, 200, "{apart}");
+    assert!(stat(&apart).is_some_and(|it| it.1.to_string() == apart), "it made its own group");
     let began = Instant::now();
     let (status, said) = troubled.hurt("lock");
     assert_eq!(status, 504, "{said}");
@@ -29,6 +32,10 @@ fn a_call_that_does_not_end_leaves_neither_a_lock_nor_a_process() {
     assert_eq!((status, &envelope["data"]), (200, &json!("after")), "{envelope}");
     wait_until(LONG, "the worker's end", || group(worker).is_empty().then_some(()))
         .unwrap_or_else(|| panic!("still there: {:?}", group(worker)));
+    wait_until(LONG, "the end of what it started", || {
+        stat(&apart).is_none_or(|it| it.0 == 'Z').then_some(())
+    })
+    .expect("it ends with the worker");
     assert_eq!(troubled.notes(), ["after", "first"].map(str::to_owned).into());
 }
 

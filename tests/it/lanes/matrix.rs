@@ -22,6 +22,7 @@ fn whatever_an_operation_does_to_its_process_costs_that_call() {
             ("null", 500, "signal 11 (SIGSEGV"),
             ("memory", 500, "out of memory: a worker may have 1024 MiB"),
             ("forks", 500, "more than 64 processes"),
+            ("crowd", 500, "more than 64 processes"),
             ("loop", 504, "did not finish within 4000 ms"),
             ("lock", 504, "did not finish within 4000 ms"),
             ("print", 504, "did not finish within 4000 ms"),

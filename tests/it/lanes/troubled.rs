@@ -17,7 +17,7 @@ use crate::support::host_process::{HostOptions, HostProcess};
 use crate::support::parse;
 
 /// The operations under `fixtures/trouble`.
-const OPERATIONS: usize = 7;
+const OPERATIONS: usize = 8;
 
 /// A host over the operations that hurt, with a memory of its own of who crashed.
 pub(super) struct Troubled {

@@ -44,6 +44,11 @@ impl HostOptions {
         self
     }
 
+    /// Runs every operation in this lane, whatever its project says.
+    pub(crate) fn lane(self, lane: &str) -> HostOptions {
+        self.arg("--lane").arg(lane)
+    }
+
     /// Sets an environment variable.
     pub(crate) fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> HostOptions {
         self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
