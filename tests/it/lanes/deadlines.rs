@@ -52,11 +52,7 @@ fn a_call_inside_the_host_is_stuck_until_it_returns() {
         (troubled.listed("inside", "stalls")["stuck"] == 0).then_some(())
     })
     .expect("it has returned");
-    wait_until(LONG, "the log", || {
-        let words = "returned long after its caller was told";
-        troubled.host.stderr().contains(words).then_some(())
-    })
-    .expect("the log says so");
+    troubled.logged("returned long after its caller was told");
 }
 
 #[test]

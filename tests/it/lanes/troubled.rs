@@ -10,10 +10,11 @@ use std::thread;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
+use super::LONG;
 use crate::support::build::built;
 use crate::support::checkout;
 use crate::support::fixture::{Found, snapshot};
-use crate::support::host_process::{HostOptions, HostProcess};
+use crate::support::host_process::{HostOptions, HostProcess, wait_until};
 use crate::support::parse;
 
 /// The operations under `fixtures/trouble`.
@@ -76,6 +77,13 @@ impl Troubled {
         let body = json!({"sql": sql, "params": params, "format": "rows"}).to_string();
         let answer = self.host.post("/api/exec/sql", "default", project, &body).unwrap();
         (answer.status, answer.json())
+    }
+
+    /// Waits until the log has this; what was answered may be there before the line about it.
+    #[track_caller]
+    pub(super) fn logged(&self, words: &str) {
+        let found = wait_until(LONG, words, || self.host.stderr().contains(words).then_some(()));
+        assert!(found.is_some(), "{words} is not in the log: {}", self.host.stderr());
     }
 
     pub(super) fn pid(&self) -> Pid {
