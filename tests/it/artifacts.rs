@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::support::build::built;
 use crate::support::fixture::write;
 use crate::support::host_process::{HostOptions, HostProcess};
+use crate::support::parse;
 
 /// A built plugin, as cargo left it.
 fn sound() -> Vec<u8> {
@@ -82,4 +83,46 @@ fn files_that_are_no_sound_plugin_are_refused_each_with_its_reason() {
         assert!(!message.contains(folder.path().to_str().unwrap()), "{op} tells a path: {message}");
     }
     assert_eq!(host.ended(), None);
+
+    // The command says the same of each file, and more.
+    let probe = |words: &[&str], file: &Path| {
+        let mut command = Command::new(&built().host);
+        command.arg("probe").arg(file).args(words).env("XDG_CACHE_HOME", &built().cache);
+        let output = command.output().unwrap();
+        (output.status.code(), parse(std::str::from_utf8(&output.stdout).unwrap()))
+    };
+    for (op, what, compares) in [
+        ("truncated", "cut short", true),
+        ("header_only", "cut short", true),
+        ("empty", "", true),
+        ("text", "", true),
+        ("foreign", "another machine", true),
+        ("ordinary", "not a plugin", true),
+        ("folder", "not a regular file", false),
+        ("dangling", "not there", false),
+    ] {
+        let file = place(&root, "faulty", op);
+        let (code, said) = probe(&[], &file);
+        assert_eq!((code, &said["state"]), (Some(1), &json!("refused")), "{op}: {said}");
+        assert!(said["reason"].as_str().unwrap().contains(what), "{op}: {said}");
+        assert!(!said["remedy"].as_str().unwrap().is_empty(), "{op}: {said}");
+        assert_eq!(said["files"], json!([file]), "{op}: {said}");
+        for field in ["expected", "found"] {
+            assert_eq!(said[field].is_string(), compares, "{op}: {said}");
+        }
+    }
+    let sound = place(&root, "feedback-management", "get_card");
+    let (code, said) = probe(&[], &sound);
+    assert_eq!((code, &said["state"]), (Some(0), &json!("accepted")), "{said}");
+    assert_eq!(said["descriptor"]["op"], "get_card", "{said}");
+    let (code, said) = probe(&["--as", "feedback-management/create_card"], &sound);
+    let compared = (&said["expected"], &said["found"]);
+    assert_eq!((code, compared), (Some(1), (&json!("create_card"), &json!("get_card"))), "{said}");
+    let (code, said) = probe(&["--as", "elsewhere/get_card"], &sound);
+    let compared = (&said["expected"], &said["found"]);
+    assert_eq!(
+        (code, compared),
+        (Some(1), (&json!("elsewhere"), &json!("feedback-management"))),
+        "{said}"
+    );
 }

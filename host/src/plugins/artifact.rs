@@ -37,6 +37,10 @@ pub(crate) struct Artifact {
 
 /// Copies that no host has used for this long are removed.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Where there are more bytes than this, the oldest are removed after a shorter time: a host that runs notes each day
+/// what it uses.
+const MUCH: u64 = 2 << 30;
+const KEPT_OF_MUCH: Duration = Duration::from_secs(3 * 24 * 3600);
 
 impl Cache {
     /// Opens the folder, made if need be, and makes sure that nobody else can write into it.
@@ -44,6 +48,7 @@ impl Cache {
         let refused = |what: String| {
             Refusal::new(what, "make the cache folder writable for you alone, or set UDF_HOST_CACHE to one that is")
                 .file(folder)
+                .passing()
         };
         fs::DirBuilder::new()
             .recursive(true)
@@ -93,6 +98,7 @@ impl Cache {
                     "free some disk space",
                 )
                 .file(&path)
+                .passing()
             })?;
         }
         Ok(Artifact { path, hash, bytes: bytes.len() as u64, built_at })
@@ -126,11 +132,18 @@ impl Cache {
             .is_ok_and(|facts| facts.is_file() && facts.len() == size)
             && fs::read(path).is_ok_and(|bytes| sha256(&bytes) == wanted);
         if whole {
-            // So that `sweep` sees it is in use. The copy serves all the same when this fails.
-            let now = fs::FileTimes::new().set_modified(SystemTime::now());
-            let _ = File::open(path).and_then(|file| file.set_times(now));
+            Self::note_use(path);
         }
         whole
+    }
+
+    /// Notes that this copy is in use, so that no host removes it.
+    pub(crate) fn note_use(path: &Path) {
+        let now = fs::FileTimes::new().set_modified(SystemTime::now());
+        if let Err(error) = File::open(path).and_then(|file| file.set_times(now)) {
+            // It serves all the same.
+            tracing::debug!(file = %path.display(), %error, "a copy is in use and looks unused");
+        }
     }
 
     /// Writes under a name of its own first: whoever finds the final name finds a whole file.
@@ -143,18 +156,32 @@ impl Cache {
         File::open(&self.folder)?.sync_all()
     }
 
-    /// Removes copies that nobody has used for long, and what a killed host left half written. A copy that is open
-    /// somewhere lives on there.
+    /// Removes copies that nobody has used for long, sooner when there is much of them, and what a killed host left half
+    /// written. A copy that is open somewhere lives on there.
     pub(crate) fn sweep(&self) {
+        self.sweep_beyond(MUCH);
+    }
+
+    fn sweep_beyond(&self, much: u64) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let now = SystemTime::now();
-        for entry in entries.flatten() {
-            let unused = entry
-                .metadata()
-                .and_then(|facts| facts.modified())
-                .is_ok_and(|time| now.duration_since(time).is_ok_and(|age| age > KEPT));
-            if unused && let Err(error) = fs::remove_file(entry.path()) {
-                tracing::debug!(file = %entry.path().display(), %error, "an old copy stays in the cache");
+        let mut files: Vec<(Duration, u64, PathBuf)> = entries
+            .flatten()
+            .filter_map(|entry| {
+                let facts = entry.metadata().ok()?;
+                let unused = now.duration_since(facts.modified().ok()?).unwrap_or_default();
+                Some((unused, facts.len(), entry.path()))
+            })
+            .collect();
+        files.sort();
+        let mut kept = 0;
+        for (unused, bytes, path) in files {
+            kept += bytes;
+            let limit = if kept > much { KEPT_OF_MUCH } else { KEPT };
+            if unused > limit
+                && let Err(error) = fs::remove_file(&path)
+            {
+                tracing::debug!(file = %path.display(), %error, "an old copy stays in the cache");
             }
         }
     }

@@ -359,6 +359,17 @@ impl Entry {
         .compared(format!("at most {most} versions"), "one more"))
     }
 
+    /// Why the newest version of it cannot be called, if that is so.
+    pub(crate) fn failure(&self) -> Option<Arc<Refusal>> {
+        let condition = self.condition();
+        match (&condition.state, &condition.update) {
+            (EntryState::Refused(refusal), _) | (_, Some(Update::Failed(refusal))) => {
+                Some(Arc::clone(refusal))
+            }
+            (EntryState::Building | EntryState::Ready(_), _) => None,
+        }
+    }
+
     /// The plugin, if it can be called right now. This is the hot path of every call.
     pub(crate) fn ready(&self) -> Option<Arc<Loaded>> {
         match &self.condition().state {

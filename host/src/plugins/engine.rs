@@ -15,9 +15,9 @@ mod outcome;
 mod work;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::build::Running;
 use super::catalog::Catalog;
@@ -27,6 +27,9 @@ use crate::config::Config;
 use crate::dispatch::panic_text;
 use crate::error::HostError;
 use look::Looks;
+
+/// How often to say that the copies are still in use, for whoever removes old ones.
+const REFRESH: Duration = Duration::from_secs(24 * 3600);
 
 /// The work behind a host, for whoever has to stop it.
 #[derive(Debug, Clone)]
@@ -48,7 +51,12 @@ impl Engine {
                 let watch = Watch::start(nudges, told, running.clone());
                 keep_looking(&mut looks, &catalog, &running, watch);
             } else {
+                drop(nudges);
                 look(&mut looks, &catalog, &mut |_| {});
+                // Until it is told to stop, or nobody is left to tell it.
+                while let Err(RecvTimeoutError::Timeout) = told.recv_timeout(REFRESH) {
+                    looks.refresh();
+                }
             }
         };
         thread::Builder::new().name("udf-build".to_owned()).spawn(work).map_err(|error| {
@@ -84,16 +92,42 @@ fn look(looks: &mut Looks<'_>, catalog: &Catalog, follow: &mut dyn FnMut(&Watche
 
 /// Looks, and again at every change.
 fn keep_looking(looks: &mut Looks<'_>, catalog: &Catalog, running: &Running, mut watch: Watch) {
-    let mut restless = Restless::default();
+    let (mut restless, mut retries) = (Pauses::of_restless_builds(), Pauses::of_retries());
+    let mut retry: Option<Instant> = None;
+    let mut refreshed = Instant::now();
     loop {
+        if refreshed.elapsed() >= REFRESH {
+            looks.refresh();
+            refreshed = Instant::now();
+        }
+        if retry.is_some_and(|moment| moment <= Instant::now()) {
+            looks.try_again();
+            retry = None;
+        }
         running.forget_changes();
         let mut more = false;
         look(looks, catalog, &mut |watched| more = watch.follow(watched));
         // What came into a folder before it was watched was not seen to come: a look follows every new watch.
         more |= watch.follow(&looks.watched());
-        let goes_on = match restless.pause_after(looks.has_built() && running.has_changes()) {
-            Some(pause) => watch.rest(pause),
-            None => more || watch.wait(),
+        if !looks.may_pass() {
+            retries.end();
+            retry = None;
+        } else if retry.is_none() {
+            retry = retries.pause_after(true).map(|pause| Instant::now() + pause);
+        }
+        let disturbed = looks.has_built() && running.has_changes();
+        let goes_on = match restless.pause_after(disturbed) {
+            Some(pause) => {
+                if restless.just_began() {
+                    tracing::warn!(
+                        "every build is followed by a change in its own folders, as if it wrote there itself: the next \
+                         ones wait for longer and longer, or until something is saved after them"
+                    );
+                }
+                watch.rest(pause)
+            }
+            None if more => true,
+            None => watch.wait(retry.unwrap_or(refreshed + REFRESH).min(refreshed + REFRESH)),
         };
         if !goes_on {
             return;
@@ -101,31 +135,48 @@ fn keep_looking(looks: &mut Looks<'_>, catalog: &Catalog, running: &Running, mut
     }
 }
 
-/// Builds that change the folders they are built from, so that each is followed by another.
-#[derive(Debug, Default)]
-struct Restless {
+/// Looks that follow each other without anybody having saved something; each pause is twice the one before.
+#[derive(Debug)]
+struct Pauses {
+    /// So many in a row come without a pause.
+    free: u32,
+    first: Duration,
+    most: Duration,
     in_a_row: u32,
 }
 
-impl Restless {
-    /// So many in a row may be a person who saves a lot.
-    const PATIENCE: u32 = 4;
-    /// The longest pause between two such builds.
-    const MOST: Duration = Duration::from_secs(60);
+impl Pauses {
+    /// Builds that change the folders they are built from, so that each is followed by another. A few in a row may be a
+    /// person who saves a lot.
+    fn of_restless_builds() -> Self {
+        Self { free: 3, first: Duration::from_secs(1), most: Duration::from_secs(60), in_a_row: 0 }
+    }
 
-    /// The pause before the next look, when it should wait. `disturbed` says that something was built and something
-    /// changed meanwhile.
-    fn pause_after(&mut self, disturbed: bool) -> Option<Duration> {
-        self.in_a_row = if disturbed { self.in_a_row + 1 } else { 0 };
-        let over = self.in_a_row.checked_sub(Self::PATIENCE)?;
-        let pause = Duration::from_secs(1 << over.min(6)).min(Self::MOST);
-        if over == 0 {
-            tracing::warn!(
-                "every build is followed by a change in its own folders, as if it wrote there itself: the next ones wait \
-                 for longer and longer, or until something is saved after them"
-            );
+    /// What failed for a reason that may pass by itself.
+    fn of_retries() -> Self {
+        let first = Duration::from_secs(10);
+        Self { free: 0, first, most: Duration::from_secs(600), in_a_row: 0 }
+    }
+
+    /// The pause before the next look, if there is `another` one of this kind and it should wait.
+    fn pause_after(&mut self, another: bool) -> Option<Duration> {
+        if !another {
+            self.end();
+            return None;
         }
-        Some(pause)
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        let over = self.in_a_row.checked_sub(self.free + 1)?;
+        Some(self.first.saturating_mul(1 << over.min(16)).min(self.most))
+    }
+
+    /// The row is over.
+    fn end(&mut self) {
+        self.in_a_row = 0;
+    }
+
+    /// Whether the last pause was the first of its row.
+    fn just_began(&self) -> bool {
+        self.in_a_row == self.free + 1
     }
 }
 
@@ -134,8 +185,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_many_disturbed_builds_in_a_row_are_paced() {
-        let mut restless = Restless::default();
+    fn pauses_come_after_what_is_free_and_grow_to_a_limit() {
+        let mut restless = Pauses::of_restless_builds();
         let mut pauses = |times: usize, disturbed: bool| -> Vec<u64> {
             (0..times)
                 .map(|_| restless.pause_after(disturbed).map_or(0, |pause| pause.as_secs()))
@@ -146,5 +197,10 @@ mod tests {
         assert_eq!(pauses(11, true), [0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(pauses(1, false), [0]);
         assert_eq!(pauses(4, true), [0, 0, 0, 1]);
+        assert!(restless.just_began());
+        let mut retries = Pauses::of_retries();
+        let pauses = [(); 8].map(|()| retries.pause_after(true).map(|pause| pause.as_secs()));
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 600, 600].map(Some));
+        assert_eq!(retries.pause_after(false), None);
     }
 }

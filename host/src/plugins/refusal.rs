@@ -24,6 +24,9 @@ pub struct Refusal {
     /// The whole story, for example the compiler's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Whether this may well pass by itself, as a full disk does: a host that watches tries again by and by.
+    #[serde(skip)]
+    pub(crate) passing: bool,
 }
 
 impl Refusal {
@@ -36,7 +39,13 @@ impl Refusal {
             files: Vec::new(),
             remedy: remedy.into(),
             detail: None,
+            passing: false,
         })
+    }
+
+    pub(crate) fn passing(mut self: Box<Self>) -> Box<Self> {
+        self.passing = true;
+        self
     }
 
     pub(crate) fn compared(

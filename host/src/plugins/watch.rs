@@ -98,13 +98,11 @@ impl Watch {
         }
     }
 
-    /// Waits for a change and then for the changes to pause. False when told to stop.
-    pub(crate) fn wait(&self) -> bool {
-        let first = match &self.system {
-            Some(_) => self.told.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            None => self.told.recv_timeout(POLL),
-        };
-        match first {
+    /// Waits for a change and then for the changes to pause, or until this moment. False when told to stop.
+    pub(crate) fn wait(&self, until: Instant) -> bool {
+        let most = until.saturating_duration_since(Instant::now());
+        let most = if self.system.is_some() { most } else { most.min(POLL) };
+        match self.told.recv_timeout(most) {
             Ok(Nudge::Changed) => {}
             Err(RecvTimeoutError::Timeout) => return true,
             Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => return false,

@@ -136,6 +136,8 @@ struct Pinned {
     aborts: Vec<u8>,
     later: Vec<u8>,
     reshaped: Vec<u8>,
+    garbled: Vec<u8>,
+    mute: Vec<u8>,
 }
 
 static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
@@ -152,7 +154,7 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
     };
     lay(
         "Cargo.toml",
-        "[workspace]\nresolver = \"3\"\nmembers = [\"old\", \"aborts\", \"later\", \"reshaped\"]\n[profile.dev]\ndebug = false\n",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"garbled\", \"mute\", \"old\", \"aborts\", \"later\", \"reshaped\"]\n[profile.dev]\ndebug = false\n",
     );
     lay("Cargo.lock", &fs::read_to_string(checkout().join("Cargo.lock")).unwrap());
     lay("sdk/Cargo.toml", &read("sdk/Cargo.toml"));
@@ -171,6 +173,8 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
     for (name, sdk, change) in [
         ("old", "../sdk", ("interface: 1", "interface: 1")),
         ("aborts", "../sdk", ("\"panic\":\"unwind\"", "\"panic\":\"abort\"")),
+        ("garbled", "../sdk", ("{\"interface\":1,", "{\"interface\":one,")),
+        ("mute", "../sdk", ("text.as_bytes().to_vec().into()", "panic!(\"{text} is a secret\")")),
         ("later", "../sdk", ("Plugin { interface: 1,", "Plugin { interface: 2,")),
         (
             "reshaped",
@@ -206,6 +210,8 @@ static PINNED: LazyLock<Pinned> = LazyLock::new(|| {
         aborts: build("aborts", &["-C", "panic=abort"]),
         later: build("later", &[]),
         reshaped: build("reshaped", &[]),
+        garbled: build("garbled", &[]),
+        mute: build("mute", &[]),
     }
 });
 
@@ -229,6 +235,18 @@ fn artifacts_of_another_boundary_are_refused_by_the_running_host() {
         assert_ne!(text("expected"), text("found"), "{refused}");
         assert!(text("remedy").contains("sdk of this host"), "{refused}");
         assert!(refused["files"][0].as_str().unwrap().ends_with("lib.so"), "{refused}");
+        assert!(answers(&host), "{}", host.stderr());
+    }
+    for (op, bytes, words) in [
+        ("garbled", &PINNED.garbled, "a descriptor as #[udf] writes it"),
+        ("mute", &PINNED.mute, "SIGABRT"),
+    ] {
+        put(&place(&root, "foreign", op), bytes);
+        let refused = listed(&host, op, |udf| udf["state"] == "refused");
+        assert!(refused.to_string().contains(words), "{op}: {refused}");
+        for field in ["expected", "found", "remedy"] {
+            assert!(!refused[field].as_str().unwrap().is_empty(), "{refused}");
+        }
         assert!(answers(&host), "{}", host.stderr());
     }
     assert_eq!(host.ended(), None);

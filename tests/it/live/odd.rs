@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::scene::Scene;
 use crate::support::fixture::write;
+use crate::support::host_process::HostProcess;
 
 #[test]
 fn files_that_are_no_text_are_named_and_hold_up_nothing() {
@@ -67,5 +68,24 @@ fn links_without_end_are_named_and_hold_up_nothing() {
     });
     assert!(named.is_some(), "{problems}");
     scene.save("says", "two");
+    scene.answers(&host, "says", "two");
+}
+
+#[test]
+fn what_fails_for_a_reason_that_passes_is_tried_again_without_a_save() {
+    let scene = Scene::new("livepasses");
+    scene.lay_out("says", "one");
+    let (cache, aside) = (scene.tree.path().join("cache"), scene.tree.path().join("aside"));
+    let host = HostProcess::start(&scene.options().env("UDF_HOST_CACHE", &cache));
+    scene.answers(&host, "says", "one");
+    // As good as a full disk.
+    fs::rename(&cache, &aside).unwrap();
+    write(&cache, b"");
+    scene.save("says", "two");
+    let failed = scene.listed(&host, "says", |udf| udf["update"]["state"] == "failed");
+    assert!(failed["update"].to_string().contains("cannot be copied to the cache"), "{failed}");
+    scene.answers(&host, "says", "one");
+    fs::remove_file(&cache).unwrap();
+    fs::rename(&aside, &cache).unwrap();
     scene.answers(&host, "says", "two");
 }

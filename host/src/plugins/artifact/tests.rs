@@ -145,3 +145,25 @@ fn only_what_nobody_used_for_long_is_swept() {
     cache.sweep();
     assert!(!artifact.path.exists());
 }
+
+#[test]
+fn of_much_the_oldest_go_first_and_what_is_in_use_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::open(folder.path()).unwrap();
+    let days = [0, 2, 4, 5, 6];
+    for day in days {
+        let path = folder.path().join(day.to_string());
+        fs::write(&path, [0; 100]).unwrap();
+        let time = SystemTime::now() - Duration::from_secs(day * 24 * 3600 + 60);
+        File::open(&path).unwrap().set_times(fs::FileTimes::new().set_modified(time)).unwrap();
+    }
+    for (much, want) in [(1000, &days[..]), (300, &[0, 2, 4]), (50, &[0, 2])] {
+        cache.sweep_beyond(much);
+        let left: Vec<_> =
+            days.into_iter().filter(|day| folder.path().join(day.to_string()).exists()).collect();
+        assert_eq!(left, want, "beyond {much}");
+    }
+    Cache::note_use(&folder.path().join("2"));
+    let used = fs::metadata(folder.path().join("2")).unwrap().modified().unwrap();
+    assert!(used.elapsed().unwrap_or_default() < Duration::from_secs(3600));
+}

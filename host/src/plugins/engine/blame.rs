@@ -52,8 +52,8 @@ impl Work<'_> {
                     }
                 },
             };
-            let refusal = refusal.file(&op.entry.folder);
-            if !complaints.is_empty() {
+            let refusal = passing_if_outside(refusal.file(&op.entry.folder));
+            if !complaints.is_empty() && !refusal.passing {
                 // For those who look without building, until something is saved.
                 self.stamps.put_failure(&op.entry.folder, &key.all, &refusal);
             }
@@ -123,7 +123,7 @@ impl Work<'_> {
                     "its folder changed while it was to be built",
                     "save it again once it is whole",
                 );
-                refuse(self.catalog, &op.entry, refusal.file(&gone.folder));
+                refuse(self.catalog, &op.entry, refusal.file(&gone.folder).passing());
             }
             members.retain(|member| member.folder != gone.folder);
             stale.retain(|stale| stale.op.entry.folder != gone.folder);
@@ -188,7 +188,8 @@ impl Work<'_> {
     }
 
     pub(super) fn give_up(&self, stale: &[Stale], reason: &str, remedy: &str, error: &io::Error) {
-        refuse_all(self.catalog, stale, &Refusal::new(reason, remedy).detail(error.to_string()));
+        let refusal = Refusal::new(reason, remedy).detail(error.to_string()).passing();
+        refuse_all(self.catalog, stale, &refusal);
     }
 }
 
@@ -196,6 +197,26 @@ pub(super) fn refuse_all(catalog: &Catalog, stale: &[Stale], refusal: &Refusal) 
     for Stale { op, .. } in stale.iter().filter(|stale| stale.op.entry.is_pending()) {
         refuse(catalog, &op.entry, Box::new(refusal.clone()));
     }
+}
+
+/// What the tools say when something around them is at fault, and no file of an author's.
+const OUTSIDE: [&str; 9] = [
+    "No space left on device",
+    "Cannot allocate memory",
+    "Too many open files",
+    "Resource temporarily unavailable",
+    "(signal: 9, SIGKILL",
+    "spurious network error",
+    "Could not resolve host",
+    "failed to download",
+    "download of",
+];
+
+/// Marks a refusal that may well pass by itself.
+pub(super) fn passing_if_outside(refusal: Box<Refusal>) -> Box<Refusal> {
+    let story = refusal.detail.as_deref().unwrap_or(&refusal.reason);
+    let outside = OUTSIDE.iter().any(|words| story.contains(words));
+    if outside { refusal.passing() } else { refusal }
 }
 
 /// What is wrong, in one line and without paths: cargo's first words, and the innermost of the causes that it gives.

@@ -8,7 +8,7 @@ use super::look::Looks;
 use super::outcome::{accept, refuse};
 use super::work::{Buildable, Place, Stale, Work};
 use crate::plugins::build::Target;
-use crate::plugins::catalog::{Catalog, EntryState, Update};
+use crate::plugins::catalog::Catalog;
 use crate::plugins::crate_folder::path_dependencies;
 use crate::plugins::discover::FoundLibrary;
 use crate::plugins::refusal::Refusal;
@@ -99,7 +99,7 @@ impl Looks<'_> {
         if self.running.has_changes() {
             // What failed may have been half of something while it was built.
             for op in crates.iter().filter(|op| stale_folders.contains(&op.entry.folder)) {
-                if has_failed(op) {
+                if op.entry.failure().is_some() {
                     self.tried.remove(&op.entry.folder);
                 }
             }
@@ -148,12 +148,6 @@ fn build(
             }));
         }
     }
-}
-
-/// Whether the newest version of the operation cannot be called.
-fn has_failed(op: &Buildable) -> bool {
-    matches!(op.entry.state(), EntryState::Refused(_))
-        || matches!(op.entry.update(), Some(Update::Failed(_)))
 }
 
 /// What is stale where nothing may be built: the compiler's last word about it, or that it is not built.

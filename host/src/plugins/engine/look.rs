@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::outcome::{refuse, refuse_pending, take, warn_refused};
 use super::work::Buildable;
 use crate::config::Config;
+use crate::plugins::artifact::Cache;
 use crate::plugins::build::Running;
 use crate::plugins::catalog::{Catalog, Entry, EntryState, Index, Problem};
 use crate::plugins::discover::{self, FoundOp, Source};
@@ -58,6 +59,32 @@ impl<'a> Looks<'a> {
             deferred: BTreeMap::new(),
             left_out: BTreeMap::new(),
             built: false,
+        }
+    }
+
+    /// The folders of operations that failed for a reason that may well pass by itself.
+    fn passing(&self) -> impl Iterator<Item = &PathBuf> {
+        let passing = |entry: &Entry| entry.failure().is_some_and(|refusal| refusal.passing);
+        self.entries.iter().filter(move |(_, entry)| passing(entry)).map(|(folder, _)| folder)
+    }
+
+    /// Whether something failed that may well pass by itself.
+    pub(super) fn may_pass(&self) -> bool {
+        self.passing().next().is_some()
+    }
+
+    /// Has the next look try again what may well pass by itself.
+    pub(super) fn try_again(&mut self) {
+        for folder in self.passing().cloned().collect::<Vec<_>>() {
+            self.tried.remove(&folder);
+            self.left_out.remove(&folder);
+        }
+    }
+
+    /// Says that the copies of what answers are still in use.
+    pub(super) fn refresh(&self) {
+        for loaded in self.entries.values().filter_map(|entry| entry.ready()) {
+            Cache::note_use(&loaded.artifact);
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::blame::{refuse_all, summary};
+use super::blame::{passing_if_outside, refuse_all, summary};
 use super::outcome::{refuse, take};
 use crate::plugins::build::{Builder, Ended, Event, More, Running, Stopped, Target};
 use crate::plugins::catalog::{Catalog, Entry};
@@ -141,7 +141,7 @@ impl Work<'_> {
                     "correct what cargo complains about",
                 )
                 .detail(said);
-                refuse_all(self.catalog, &stale, &refusal);
+                refuse_all(self.catalog, &stale, &passing_if_outside(refusal));
                 return outcome;
             }
             for (folder, said) in &culprits {
@@ -154,7 +154,7 @@ impl Work<'_> {
                         "correct its Cargo.toml",
                     );
                     let refusal = refusal.file(folder.join("Cargo.toml")).detail(said);
-                    refuse(self.catalog, &op.entry, refusal);
+                    refuse(self.catalog, &op.entry, passing_if_outside(refusal));
                 } else {
                     tracing::warn!(folder = %folder.display(), "cargo refuses a crate: {said}");
                 }

@@ -55,8 +55,13 @@ fn as_os_str(bytes: &[u8]) -> &std::ffi::OsStr {
 /// Opens the file in this process.
 pub(super) fn look(file: &Path) -> Finding {
     let described = load::open(file).and_then(|plugin| {
-        Descriptor::of(plugin)
-            .map_err(|error| Refusal::new(error.message(), load::REBUILD).file(file))
+        Descriptor::of(plugin).map_err(|error| undescribed(error.message()).file(file))
     });
     Finding::of(described)
+}
+
+/// The refusal of a plugin that says of itself what nobody understands.
+fn undescribed(found: &str) -> Box<Refusal> {
+    Refusal::new("what it says of itself cannot be read", load::REBUILD)
+        .compared("a descriptor as #[udf] writes it", found)
 }

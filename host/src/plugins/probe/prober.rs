@@ -206,6 +206,7 @@ impl Running {
             words if words.is_empty() => refusal,
             words => refusal.detail(words),
         };
+        let refusal = if lasting { refusal } else { refusal.passing() };
         Probed { finding: Finding::Refused(refusal), lasting }
     }
 
@@ -235,7 +236,8 @@ fn no_child(file: &Path, error: &io::Error) -> Probed {
         "raise the limit on processes or memory, and start the host again",
     )
     .file(file)
-    .detail(error.to_string());
+    .detail(error.to_string())
+    .passing();
     Probed { finding: Finding::Refused(refusal), lasting: false }
 }
 

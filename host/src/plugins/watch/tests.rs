@@ -129,10 +129,10 @@ fn without_the_system_it_looks_again_by_itself() {
     let (nudges, told) = channel();
     let watch = Watch { told, system: None };
     let began = Instant::now();
-    assert!(watch.wait());
+    assert!(watch.wait(Instant::now() + 9 * SOON));
     assert!(began.elapsed() >= POLL);
     nudges.send(Nudge::Stop).unwrap();
-    assert!(!watch.wait());
+    assert!(!watch.wait(Instant::now() + 9 * SOON));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn events_without_end_do_not_hold_up_a_look() {
         }
     });
     let began = Instant::now();
-    assert!(watch.wait());
+    assert!(watch.wait(Instant::now() + 9 * SOON));
     assert!(began.elapsed() < SOON);
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writer.join().unwrap();
