@@ -22,6 +22,7 @@ mod host;
 mod host_api;
 pub mod http;
 mod lane;
+mod lock_holder;
 mod logging;
 mod metrics;
 mod net;

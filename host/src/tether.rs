@@ -10,8 +10,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
 
 use rustix::process::{
-    Pid, Signal, getpgrp, getpid, getppid, kill_current_process_group, kill_process,
-    kill_process_group, set_parent_process_death_signal, setsid,
+    Pid, Resource, Rlimit, Signal, getpgrp, getpid, getppid, getrlimit, kill_current_process_group,
+    kill_process, kill_process_group, set_parent_process_death_signal, setrlimit, setsid,
 };
 
 use crate::program;
@@ -44,6 +44,7 @@ pub(crate) fn run(host: u32, program: &OsStr, arguments: &[OsString]) -> io::Res
     lead_a_group()?;
     end_with(host)?;
     prefer_as_victim();
+    limit_memory();
     let status = match Command::new(program).args(arguments).status() {
         Ok(status) => status,
         Err(error) => {
@@ -100,6 +101,19 @@ pub(crate) fn end_group() -> ! {
     loop {
         let _cannot_fail = kill_current_process_group(Signal::KILL);
     }
+}
+
+/// No process of a build gets more memory than three quarters of what there is: one that reads a file without end would
+/// take all.
+fn limit_memory() {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    let Some(most) = kib.map(|kib| kib / 4 * 3 * 1024) else { return };
+    let now = getrlimit(Resource::Data);
+    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
+    // Without that the build goes on all the same.
+    let _refused = setrlimit(Resource::Data, Rlimit { current: Some(most), maximum: Some(most) });
 }
 
 /// When memory runs out, the system had better end a compiler than the host that serves.

@@ -123,7 +123,16 @@ fn specs_and_settings_change_without_a_build() {
 
 #[test]
 fn a_call_ends_on_the_version_it_began_with() {
-    let scene = Scene::new("liveflight");
+    flights("liveflight", "worker");
+}
+
+#[test]
+fn a_call_ends_on_the_version_it_began_with_in_the_host_too() {
+    flights("liveinside", "inline");
+}
+
+fn flights(project: &'static str, lane: &str) {
+    let scene = Scene::new(project);
     let waits = |answer: &str| {
         format!(
             r#"use std::path::Path;
@@ -153,22 +162,26 @@ fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> 
     };
     scene.lay_out("waits", "");
     write(&scene.at("waits/src/lib.rs"), waits("one").as_bytes());
-    write(&scene.at("project.toml"), b"[udfs.waits]\ntimeout = \"10m\"\n");
+    write(
+        &scene.at("project.toml"),
+        format!("lane = {lane:?}\n[udfs.waits]\ntimeout = \"10m\"\n").as_bytes(),
+    );
     let host = scene.host();
     scene.answers(&host, "waits", "one");
     // In a worker: a fresh one takes the new version, the one before it ends with the last of its calls.
     let process = || {
-        let (_, envelope) = host.exec("default", "liveflight", "waits", &json!({"path": "pid"}));
+        let (_, envelope) = host.exec("default", project, "waits", &json!({"path": "pid"}));
         u32::try_from(envelope["data"].as_u64().unwrap()).unwrap()
     };
     let old = process();
-    assert_eq!(workers(host.pid()), [old]);
+    let of_version = |pid: u32| if lane == "inline" { vec![] } else { vec![pid] };
+    assert_eq!(workers(host.pid()), of_version(old));
     let file = scene.tree.path().join("go");
     thread::scope(|scope| {
         let flights: Vec<_> = (0..8)
             .map(|_| {
                 scope.spawn(|| {
-                    host.exec_patiently("default", "liveflight", "waits", &json!({"path": file}))
+                    host.exec_patiently("default", project, "waits", &json!({"path": file}))
                 })
             })
             .collect();
@@ -180,7 +193,7 @@ fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> 
         write(&scene.at("waits/src/lib.rs"), waits("two").as_bytes());
         scene.answers(&host, "waits", "two");
         let both = workers(host.pid());
-        assert!(both.contains(&old) && both.contains(&process()), "{old} {both:?}");
+        assert_eq!(both.len(), 2 * of_version(old).len(), "{old} {both:?}");
         write(&file, b"");
         for flight in flights {
             let (status, envelope) = flight.join().unwrap();
@@ -189,10 +202,10 @@ fn waits(_ctx: &Context, #[arg(default)] path: &str) -> Result<Reply, UdfError> 
     });
     scene.answers(&host, "waits", "two");
     let ended = wait_until(BUILD, "the worker with the old version", || {
-        (workers(host.pid()) == [process()]).then_some(())
+        (workers(host.pid()) == of_version(process())).then_some(())
     });
     assert!(ended.is_some(), "{:?}\n{}", workers(host.pid()), host.stderr());
-    assert_ne!(process(), old);
+    assert_eq!(process() == old, lane == "inline");
     assert!(!host.stderr().contains("crashed"), "{}", host.stderr());
 }
 

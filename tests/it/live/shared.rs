@@ -67,7 +67,8 @@ fn a_lock_of_another_cargo_is_waited_for_and_named() {
         note = listed["data"]["progress"]["note"].as_str().unwrap_or_default().to_owned();
         // It may wait for its turn at the registry first.
         note.contains("waiting for another cargo").then_some(())?;
-        note.contains(&folder).then_some(())
+        note.contains(&folder).then_some(())?;
+        note.contains(&format!("held by process {}", std::process::id())).then_some(())
     });
     // The old version answers meanwhile, and the catalog says what goes on.
     scene.answers(&host, "says", "one");

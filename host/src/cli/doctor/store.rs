@@ -1,6 +1,6 @@
 //! Checks of the state folder and of the cache: what is corrupt, locked, left over or not ours to use.
 
-use std::fs::{self, Metadata};
+use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use core_store::{State, Store, StoreOptions};
 use rustix::fs::{Access, access};
 
 use super::Finding;
+use crate::lock_holder::{self, Holder};
 
 /// The folder of checked artifacts: whoever can write there can run code as us.
 pub(super) fn check_cache(folder: &Path) -> Vec<Finding> {
@@ -51,7 +52,7 @@ pub(super) fn check(app_dir: &Path) -> Vec<Finding> {
     let Ok(entries) = fs::read_dir(&state) else { return findings };
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let locks = lock_holder::all();
     let store = Store::open(StoreOptions::default()).app(app_dir);
     for file in &files {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
@@ -103,25 +104,12 @@ fn fault(file: &Path, state: Result<State, String>) -> Option<Finding> {
 
 /// Who holds the lock of a collection. A short hold is normal; a long one explains why writes wait.
 fn holder(sentinel: &Path, collection: &str, locks: &str) -> Option<Finding> {
-    let pid = locked_by(&fs::metadata(sentinel).ok()?, locks)?;
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let holder = Holder::among(&fs::metadata(sentinel).ok()?, locks)?;
     Some(Finding::note(
         sentinel.display(),
-        format!("writes to `{collection}` wait for process {pid} ({})", name.trim()),
+        format!("writes to `{collection}` wait for {holder}"),
         "if it stays so, end that process; the lock ends with it",
     ))
-}
-
-/// The process that holds a `flock` on the file, from the text of `/proc/locks`
-/// (`1: FLOCK  ADVISORY  WRITE 4711 fe:01:1234 0 EOF`; a waiter has `->` before the kind).
-fn locked_by(file: &Metadata, locks: &str) -> Option<u32> {
-    let inode = file.ino().to_string();
-    locks.lines().find_map(|line| {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, "FLOCK", _, _, pid, place, ..] = fields[..] else { return None };
-        // The device is left out: some file systems report another one here than by stat.
-        (place.rsplit(':').next() == Some(&inode)).then(|| pid.parse().ok())?
-    })
 }
 
 fn nearest_existing(folder: &Path) -> Option<PathBuf> {

@@ -56,6 +56,22 @@ impl Target {
         self.folder.join("udf-host")
     }
 
+    /// The files that cargo locks while it builds here.
+    pub(crate) fn locks(&self) -> Vec<PathBuf> {
+        let profile = if self.profile == "dev" { "debug" } else { &self.profile };
+        let folder = match &self.triple {
+            Some(triple) => self.folder.join(triple).join(profile),
+            None => self.folder.join(profile),
+        };
+        // Their names are cargo's own business and have changed before.
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_lock = |name: &str| name.starts_with(".cargo") && name.ends_with("lock");
+        names
+            .filter(|entry| is_lock(&entry.file_name().to_string_lossy()))
+            .map(|entry| entry.path())
+            .collect()
+    }
+
     /// Profile and triple in one word.
     pub(crate) fn name(&self) -> String {
         match &self.triple {

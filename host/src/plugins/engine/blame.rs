@@ -200,12 +200,11 @@ pub(super) fn refuse_all(catalog: &Catalog, stale: &[Stale], refusal: &Refusal) 
 }
 
 /// What the tools say when something around them is at fault, and no file of an author's.
-const OUTSIDE: [&str; 9] = [
+const OUTSIDE: [&str; 8] = [
     "No space left on device",
     "Cannot allocate memory",
     "Too many open files",
     "Resource temporarily unavailable",
-    "(signal: 9, SIGKILL",
     "spurious network error",
     "Could not resolve host",
     "failed to download",

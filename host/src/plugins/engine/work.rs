@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::blame::{passing_if_outside, refuse_all, summary};
 use super::outcome::{refuse, take};
+use crate::lock_holder::Holder;
 use crate::plugins::build::{Builder, Ended, Event, More, Running, Stopped, Target};
 use crate::plugins::catalog::{Catalog, Entry};
 use crate::plugins::crate_folder::{package_of, path_dependencies};
@@ -198,8 +199,9 @@ impl Work<'_> {
 
     fn shadow(&self, members: Vec<Member>) -> io::Result<Shadow> {
         Shadow::sync(&self.shadow_folder(), self.checkout, members, |lock| {
+            let holder = held_by(lock);
             let note = format!(
-                "waiting for another host that builds the same folders (it holds {})",
+                "waiting for another host that builds the same folders{holder} (it holds {})",
                 lock.display()
             );
             tracing::info!("{note}");
@@ -266,7 +268,8 @@ impl Work<'_> {
             format!("waiting for another cargo: {what}")
         } else {
             let whose = self.target.folder.display();
-            format!("waiting for another cargo: {what} in {whose}")
+            let holder = self.target.locks().iter().map(|lock| held_by(lock)).collect::<String>();
+            format!("waiting for another cargo: {what} in {whose}{holder}")
         };
         tracing::info!("{note}");
         self.catalog.note(note);
@@ -297,4 +300,9 @@ impl Work<'_> {
             Err(error) => tracing::warn!(%error, "cargo cannot clean up"),
         }
     }
+}
+
+/// Who holds a lock, for a note that ends before it.
+fn held_by(lock: &Path) -> String {
+    Holder::of(lock).map(|holder| format!(", held by {holder}")).unwrap_or_default()
 }
