@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::Address;
 use super::loaded::Loaded;
+use super::lossy;
 use super::manifest::{LaneChoice, OpSettings};
 use super::refusal::Refusal;
 use super::versions::Versions;
@@ -84,6 +85,7 @@ pub enum EntryState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The file or folder.
+    #[serde(serialize_with = "lossy::path")]
     pub place: PathBuf,
     /// What is wrong with it.
     pub reason: String,
@@ -129,7 +131,7 @@ pub struct EntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// The files or folders at fault.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "lossy::paths")]
     pub files: Vec<PathBuf>,
     /// What to do about that.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,6 +154,7 @@ pub struct EntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_max_age: Option<u64>,
     /// The operation's folder.
+    #[serde(serialize_with = "lossy::path")]
     pub folder: PathBuf,
     /// What became of a newer version, while the older one answers.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,7 @@ pub(crate) mod engine;
 mod judge;
 mod load;
 pub(crate) mod loaded;
+mod lossy;
 pub(crate) mod manifest;
 pub(crate) mod pack;
 pub(crate) mod probe;

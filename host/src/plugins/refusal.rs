@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::lossy;
+
 /// Why an operation cannot be called. `reason` and `remedy` also go to callers, so they name no paths; `files` and
 /// `detail` are for whoever looks after the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +19,7 @@ pub struct Refusal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// The files or folders at fault.
-    #[serde(default)]
+    #[serde(default, serialize_with = "lossy::paths")]
     pub files: Vec<PathBuf>,
     /// What to do about it.
     pub remedy: String,

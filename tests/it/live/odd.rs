@@ -1,6 +1,7 @@
 //! Files that are not what their names say, while a host watches them: each is named, and costs nobody anything else.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
@@ -88,4 +89,18 @@ fn what_fails_for_a_reason_that_passes_is_tried_again_without_a_save() {
     fs::remove_file(&cache).unwrap();
     fs::rename(&aside, &cache).unwrap();
     scene.answers(&host, "says", "two");
+}
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_listed_like_any_other() {
+    let scene = Scene::new("livenames");
+    scene.lay_out("says", "one");
+    let name = std::ffi::OsStr::from_bytes(b"gr\xf6\xdfe");
+    let folder = scene.at("says").with_file_name(name);
+    write(&folder.join("spec.md"), b"# no name\n");
+    let host = scene.host();
+    scene.answers(&host, "says", "one");
+    let listed = host.get("/api/udfs");
+    assert_eq!(listed.status, 200, "{}", listed.text);
+    assert!(listed.text.contains("cannot name"), "{}", listed.text);
 }
