@@ -224,8 +224,14 @@ fn an_operation_that_heeds_the_host_stops_at_the_deadline() {
     let call =
         with_deadline("slow", &[("ms", "20000"), ("kind", "heeds")], Duration::from_millis(80));
     let error = host.dispatcher.call(call).unwrap_err();
-    assert!(error.to_string().contains("stopped early"), "{error}");
-    assert!(began.elapsed() < Duration::from_secs(10));
+    // The operation and its caller look at one clock: either may be first.
+    let heeded = error.to_string().contains("stopped early");
+    assert!(heeded || matches!(error, HostError::Timeout { .. }), "{error}");
+    let entry = host.catalog.entry(&Address::new("default", "p", "slow")).unwrap();
+    while entry.stats.counts().stuck > 0 {
+        assert!(began.elapsed() < Duration::from_secs(15), "it does not heed the host");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
