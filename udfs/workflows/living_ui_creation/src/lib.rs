@@ -1,9 +1,9 @@
 //! `living_ui_creation`: a small web app is built, launched, checked by walking through it, put right, and handed over.
 //! Contract and examples: `spec.md`. The agents it spawns are described in `agents/`.
 //!
-//! - [`app`] is the sources of one app, [`registry`] whose it is and its port.
-//! - [`pipeline`] launches it by the commands of [`settings`]; [`schema`] and [`pocketbase`] are its schema step.
-//! - [`process`] is a program that outlives the call, [`serving`] the right to start and end one, [`tunnel`] the
+//! - `app` is the sources of one app, `registry` whose it is and its port.
+//! - `pipeline` launches it by the commands of `settings`; `schema` and `pocketbase` are its schema step.
+//! - `process` is a program that outlives the call, `serving` the right to start and end one, `tunnel` the
 //!   public address.
 
 mod app;
