@@ -61,6 +61,12 @@ pub fn runtime_threads() -> usize {
 /// Runtime threads that never run an operation in place, so that accepting and reading goes on.
 const SPARE_THREADS: usize = 2;
 
+/// How long a call without a deadline of its own waits for its operation to be built.
+const FIRST_BUILD: Duration = Duration::from_secs(300);
+
+/// A call that waited longer than this before it could run waited for a build.
+const BUILT_MEANWHILE: Duration = Duration::from_secs(1);
+
 impl Dispatcher {
     pub(crate) fn new(catalog: Arc<Catalog>, lane: Box<dyn Lane>, config: &Config) -> Self {
         Self {
@@ -281,15 +287,19 @@ impl Dispatcher {
     /// what the operation may take counts from now, then.
     fn deadline(&self, entry: &Entry, call: &Call, began: Instant) -> Instant {
         let own = entry.settings.timeout.unwrap_or(self.timeout);
-        call.deadline.map_or(began + own, |deadline| deadline.min(Instant::now() + own))
+        let now = Instant::now();
+        match call.deadline {
+            Some(deadline) => deadline.min(now + own),
+            // It waited for its build: its time begins now.
+            None if now > began + BUILT_MEANWHILE => now + own,
+            None => began + own,
+        }
     }
 
     /// How long a call waits for an operation that is being built, or has not even been found yet.
+    /// Without a deadline of its own it waits much longer than it may run: the first build of all takes a minute.
     fn build_deadline(&self, call: &Call, began: Instant) -> Instant {
-        call.deadline.unwrap_or_else(|| {
-            let entry = self.catalog.entry(&call.address);
-            began + entry.and_then(|entry| entry.settings.timeout).unwrap_or(self.timeout)
-        })
+        call.deadline.unwrap_or(began + self.timeout.max(FIRST_BUILD))
     }
 }
 
