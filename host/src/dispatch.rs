@@ -64,9 +64,6 @@ const SPARE_THREADS: usize = 2;
 /// How long a call without a deadline of its own waits for its operation to be built.
 const FIRST_BUILD: Duration = Duration::from_secs(300);
 
-/// A call that waited longer than this before it could run waited for a build.
-const BUILT_MEANWHILE: Duration = Duration::from_secs(1);
-
 impl Dispatcher {
     pub(crate) fn new(catalog: Arc<Catalog>, lane: Box<dyn Lane>, config: &Config) -> Self {
         Self {
@@ -126,7 +123,7 @@ impl Dispatcher {
         };
         let found = found.inspect_err(|error| log_failure(&call, began, error))?;
         let permit = self.permit().inspect_err(|error| log_failure(&call, began, error))?;
-        let deadline = self.deadline(&found.0, &call, began);
+        let deadline = self.deadline(&found.0, &call);
         let running = Running::new(found, call, (began, deadline));
         if may_run_in_place(&running) {
             return running.finish_here(self);
@@ -177,7 +174,7 @@ impl Dispatcher {
         };
         let found = found.inspect_err(|error| log_failure(&call, began, error))?;
         let permit = self.permit().inspect_err(|error| log_failure(&call, began, error))?;
-        let deadline = self.deadline(&found.0, &call, began);
+        let deadline = self.deadline(&found.0, &call);
         let running = Running::new(found, call, (began, deadline));
         // Not on the last threads of the runtime, so that accepting and reading goes on.
         if may_run_in_place(&running)
@@ -225,7 +222,7 @@ impl Dispatcher {
             None => self.catalog.wait_ready(&call.address, parent.deadline),
         };
         let (entry, loaded) = found.inspect_err(|error| log_failure(&call, began, error))?;
-        let deadline = self.deadline(&entry, &call, began).min(parent.deadline);
+        let deadline = self.deadline(&entry, &call).min(parent.deadline);
         let result = self.run(&entry, &loaded, &call, (began, deadline), depth);
         record(&entry, &call, began, &result);
         result
@@ -283,17 +280,11 @@ impl Dispatcher {
         (self.in_place.fetch_add(1, Ordering::Relaxed) < self.in_place_limit).then_some(slot)
     }
 
-    /// When the answer is due. A caller with a deadline of its own may have spent most of it waiting for the build;
-    /// what the operation may take counts from now, then.
-    fn deadline(&self, entry: &Entry, call: &Call, began: Instant) -> Instant {
-        let own = entry.settings.timeout.unwrap_or(self.timeout);
-        let now = Instant::now();
-        match call.deadline {
-            Some(deadline) => deadline.min(now + own),
-            // It waited for its build: its time begins now.
-            None if now > began + BUILT_MEANWHILE => now + own,
-            None => began + own,
-        }
+    /// When the answer is due: what the operation may take counts from now, whatever was spent waiting for the build, but
+    /// not beyond a deadline of the caller's own.
+    fn deadline(&self, entry: &Entry, call: &Call) -> Instant {
+        let due = Instant::now() + entry.settings.timeout.unwrap_or(self.timeout);
+        call.deadline.map_or(due, |deadline| deadline.min(due))
     }
 
     /// How long a call waits for an operation that is being built, or has not even been found yet.
