@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{Bench, act, ends, kinds};
+use crate::support::agent::{Bench, act, ends, is_checker, is_worker, kinds};
 use crate::support::fixture::write;
 use crate::support::host_process::{HostProcess, wait_until};
-use crate::support::model::{Answer, Asked, ModelService};
+use crate::support::model::{Answer, ModelService};
 
 /// A loaded machine is slow.
 const LONG: Duration = Duration::from_secs(240);
@@ -86,14 +86,10 @@ fn a_host_ends_in_the_middle_of_a_turn() {
     assert_eq!((&resumed[0]["task"], &resumed[0]["status"]), (&json!(task), &json!("complete")));
 }
 
-fn is_worker(asked: &Asked) -> bool {
-    asked.system.contains("careful writer")
-}
-
 #[test]
 fn a_corrupt_state_and_a_torn_journal_cost_themselves_alone() {
     let model = ModelService::start(|asked| match () {
-        () if asked.system.contains("strict checker") => ends("VERDICT: PASS"),
+        () if is_checker(asked) => ends("VERDICT: PASS"),
         () if !is_worker(asked) => act("task_end", json!({"status": "complete"})),
         () if asked.messages.len() == 1 => act("write_draft", json!({"text": "# Tea"})),
         () => ends("written"),

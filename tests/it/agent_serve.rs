@@ -7,41 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{Bench, act, ends, kinds};
+use crate::support::agent::{Bench, act, ends, is_checker, is_worker, kinds, writes_or_talks};
 use crate::support::host_process::{Answer as Reply, HostProcess, wait_until};
-use crate::support::model::{Answer, Asked, ModelService};
+use crate::support::model::{Answer, ModelService};
 use crate::support::parse;
 
 /// A loaded machine is slow.
 const LONG: Duration = Duration::from_secs(240);
-
-fn is_worker(asked: &Asked) -> bool {
-    asked.system.contains("careful writer")
-}
-
-fn is_checker(asked: &Asked) -> bool {
-    asked.system.contains("strict checker")
-}
-
-/// A worker that saves a draft and ends, and a model that talks as it is told; verdicts are the test's.
-fn writes_or_talks(asked: &Asked) -> Answer {
-    if is_worker(asked) {
-        return match asked.messages.len() {
-            1 => act("write_draft", json!({"text": "# Tea\nIt is grown in Assam."})),
-            _ => ends("written"),
-        };
-    }
-    if asked.last().contains("wait_for_user_reply=true") {
-        return act("send_message", json!({"message": "Claim 3 stays without a source."}));
-    }
-    if asked.last().contains("task_end") {
-        return Answer::Says(json!({"actions": [
-            {"action_name": "send_message", "parameters": {"message": "Here is the report."}},
-            {"action_name": "task_end", "parameters": {"status": "complete", "summary": "tea"}},
-        ]}));
-    }
-    act("send_message", json!({"message": "I am on it."}))
-}
 
 #[track_caller]
 fn say(host: &HostProcess, body: Value) -> Value {

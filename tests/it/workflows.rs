@@ -6,35 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::agent::{Bench, act, ends, kinds};
+use crate::support::agent::{Bench, act, ends, is_checker, is_worker, kinds, writes_or_talks};
 use crate::support::fixture::write;
 use crate::support::model::{Answer, Asked, ModelService};
-
-/// Who asks.
-fn is_worker(asked: &Asked) -> bool {
-    asked.system.contains("careful writer")
-}
-
-fn is_checker(asked: &Asked) -> bool {
-    asked.system.contains("strict checker")
-}
-
-/// A worker that saves a draft and ends, and a model that talks as it is told.
-fn writes_or_talks(asked: &Asked) -> Answer {
-    if is_worker(asked) {
-        return match asked.messages.len() {
-            1 => act("write_draft", json!({"text": "# Tea\nIt is grown in Assam."})),
-            _ => ends("written"),
-        };
-    }
-    if asked.last().contains("task_end") {
-        return Answer::Says(json!({"actions": [
-            {"action_name": "send_message", "parameters": {"message": "Here is the report."}},
-            {"action_name": "task_end", "parameters": {"status": "complete", "summary": "tea"}},
-        ]}));
-    }
-    act("send_message", json!({"message": "I am on it."}))
-}
 
 /// One fault in the first draft, none in the second.
 fn one_fault() -> impl FnMut(&Asked) -> Answer {
@@ -121,9 +95,6 @@ fn a_spent_budget_asks_once_and_the_answer_goes_on() {
             } else {
                 "VERDICT: FAIL\n- Claim 3 — FAIL — no source"
             });
-        }
-        if !is_worker(asked) && asked.last().contains("wait_for_user_reply=true") {
-            return act("send_message", json!({"message": "Claim 3 stays without a source."}));
         }
         writes_or_talks(asked)
     });

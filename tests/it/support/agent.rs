@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::build::built;
 use super::host_process::{HostOptions, HostProcess};
-use super::model::{Answer, ModelService};
+use super::model::{Answer, Asked, ModelService};
 use super::parse;
 
 /// One state folder and the commands on it.
@@ -134,6 +134,36 @@ pub(crate) fn act(name: &str, parameters: Value) -> Answer {
 /// A sub-agent ends as completed.
 pub(crate) fn ends(result: &str) -> Answer {
     act("sub_task_end", json!({"status": "completed", "result": result}))
+}
+
+/// Asked as a worker of report_writing.
+pub(crate) fn is_worker(asked: &Asked) -> bool {
+    asked.system.contains("careful writer")
+}
+
+/// Asked as a checker of report_writing.
+pub(crate) fn is_checker(asked: &Asked) -> bool {
+    asked.system.contains("strict checker")
+}
+
+/// A worker that saves a draft and ends, and a model that talks as it is told; verdicts are the test's.
+pub(crate) fn writes_or_talks(asked: &Asked) -> Answer {
+    if is_worker(asked) {
+        return match asked.messages.len() {
+            1 => act("write_draft", json!({"text": "# Tea\nIt is grown in Assam."})),
+            _ => ends("written"),
+        };
+    }
+    if asked.last().contains("wait_for_user_reply=true") {
+        return act("send_message", json!({"message": "Claim 3 stays without a source."}));
+    }
+    if asked.last().contains("task_end") {
+        return Answer::Says(json!({"actions": [
+            {"action_name": "send_message", "parameters": {"message": "Here is the report."}},
+            {"action_name": "task_end", "parameters": {"status": "complete", "summary": "tea"}},
+        ]}));
+    }
+    act("send_message", json!({"message": "I am on it."}))
 }
 
 /// The events of journal lines.
