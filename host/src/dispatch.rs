@@ -62,7 +62,7 @@ pub fn runtime_threads() -> usize {
 const SPARE_THREADS: usize = 2;
 
 /// How long a call without a deadline of its own waits for its operation to be built.
-const FIRST_BUILD: Duration = Duration::from_secs(300);
+pub(crate) const FIRST_BUILD: Duration = Duration::from_secs(300);
 
 impl Dispatcher {
     pub(crate) fn new(catalog: Arc<Catalog>, lane: Box<dyn Lane>, config: &Config) -> Self {

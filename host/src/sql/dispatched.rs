@@ -13,14 +13,11 @@ use super::operations::{
 };
 use super::places::{Overloaded, Place};
 use super::table::{Body, Declared, Kind};
-use crate::dispatch::{Call, Reading};
+use crate::dispatch::{Call, FIRST_BUILD, Reading};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::plugins::{Address, Catalog, Loaded};
 use crate::reply::Reply;
-
-/// How long a statement waits for an operation that is still being built.
-const BUILD_WAIT: Duration = Duration::from_secs(60);
 
 /// An operation that has not answered after this long is waited for outside.
 const OUTSIDE: Duration = Duration::from_millis(50);
@@ -62,7 +59,7 @@ impl<'a> Dispatched<'a> {
             return Ok(whole);
         }
         let catalog = &self.host.catalog;
-        catalog.wait_discovered(Instant::now() + BUILD_WAIT);
+        catalog.wait_discovered(Instant::now() + FIRST_BUILD);
         let mut all = catalog.entries();
         all.retain(|entry| *entry.address.workspace == *address.workspace);
         let fits = all
@@ -97,7 +94,7 @@ impl<'a> Dispatched<'a> {
         }
         self.outside(|leave| {
             leave();
-            Ok(self.host.catalog.wait_ready(address, Instant::now() + BUILD_WAIT)?.1)
+            Ok(self.host.catalog.wait_ready(address, Instant::now() + FIRST_BUILD)?.1)
         })
     }
 
@@ -164,7 +161,7 @@ impl Operations for Dispatched<'_> {
         };
         found()
             .or_else(|_| {
-                catalog.wait_discovered(Instant::now() + BUILD_WAIT);
+                catalog.wait_discovered(Instant::now() + FIRST_BUILD);
                 found()
             })
             .map_err(lookup_error)
