@@ -2,8 +2,9 @@
 //! timing, limits and records, is dispatch and equal for all lanes.
 //!
 //! - [`Inline`]: in the host's own process. A panic costs the call; an abort costs the host.
-//! - [`Workers`]: in a child process, of which a `Pool` holds a project's. One `Supervisor` starts and buries them; a
-//!   `Link` is the socket to one, on which `frames` go; `Cause` is what ended one, `CrashRecord` who has to answer for it.
+//! - [`Workers`]: in a child process, of which a `Pool` holds a project's; a `Visit` is one call there. One `Supervisor`
+//!   starts and buries them; a `Link` is the socket to one, on which `frames` go, out by its `Outbox`; `Cause` is what
+//!   ended one, `CrashRecord` who has to answer for it.
 //! - [`Lanes`] chooses.
 
 mod cause;
@@ -17,6 +18,7 @@ mod process;
 mod processes;
 mod record;
 mod supervisor;
+mod visit;
 mod workers;
 
 use std::fmt;

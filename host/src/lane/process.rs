@@ -1,41 +1,24 @@
 //! [`Process`]: one worker as the host sees it, from its start to its last words.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+mod end;
+mod start;
+
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, kill_process_group,
-    pidfd_open, waitid,
-};
+use rustix::process::Pid;
 
+pub(super) use self::end::Death;
+pub(super) use self::start::Start;
 use super::cause::Cause;
-use super::frames::ToWorker;
 use super::link::Link;
 use super::output::Output;
-use super::processes::end_session;
 use crate::plugins::{Address, Entrance, Loaded, Versions};
-use crate::program;
-
-/// How a worker is started.
-#[derive(Debug, Clone)]
-pub(super) struct Start {
-    /// The program that knows the command `worker`.
-    pub(super) program: PathBuf,
-    /// Bytes of memory it may have.
-    pub(super) memory: u64,
-    /// Whether a write is synced before it is acknowledged.
-    pub(super) synced: bool,
-}
 
 /// One worker.
 #[derive(Debug)]
@@ -93,100 +76,7 @@ struct Life {
     idle_since: Instant,
 }
 
-/// What is known of a worker that is gone.
-#[derive(Debug, Clone)]
-pub(super) struct Death {
-    pub(super) cause: Cause,
-    /// The end of what it printed, for the log.
-    pub(super) last_words: String,
-    /// What ran in it, by the number of the call.
-    pub(super) victims: HashMap<u64, Address>,
-    /// Which of them ended it, if it could note that.
-    pub(super) culprit: Option<u64>,
-}
-
-impl Death {
-    /// The call that ended it, and its operation, if that is known.
-    pub(super) fn culprit(&self) -> Option<(u64, &Address)> {
-        let call = self.culprit?;
-        Some((call, self.victims.get(&call)?))
-    }
-}
-
 impl Process {
-    /// Starts a worker. On a thread that lives as long as the host: the system ends a worker with the thread that
-    /// started it.
-    ///
-    /// # Errors
-    /// The system refuses a socket, a pipe, a process.
-    pub(super) fn start(start: &Start, label: &str) -> io::Result<Self> {
-        let (link, theirs) = Link::pair()?;
-        let (read, write) = io::pipe()?;
-        let note = File::from(memfd_create("udf-host worker", MemfdFlags::CLOEXEC)?);
-        let mut command = Command::new(&start.program);
-        command.arg0("udf-host").args(["worker", label]);
-        program::hide_settings(&mut command);
-        command.stdin(theirs).stdout(note.try_clone()?).stderr(write);
-        let child = command.spawn()?;
-        // Our copies of its ends: without them the pipe ends with the worker.
-        drop(command);
-        let pid = Pid::from_child(&child);
-        let mut life = Life {
-            child,
-            killed: None,
-            status: None,
-            victims: HashMap::new(),
-            idle_since: Instant::now(),
-        };
-        let followed = || -> io::Result<_> {
-            let handle = pidfd_open(pid, PidfdFlags::empty())?;
-            let output = Output::default();
-            let running = Arc::<Mutex<HashMap<u64, Running>>>::default();
-            let names = Arc::clone(&running);
-            output.follow(
-                OwnedFd::from(read),
-                pid.as_raw_nonzero().get().cast_unsigned(),
-                move || names_of(&names.lock().unwrap_or_else(PoisonError::into_inner)),
-            )?;
-            let hello = ToWorker::Hello {
-                host: std::process::id(),
-                memory: start.memory,
-                synced: start.synced,
-            };
-            // The socket is empty and takes it at once.
-            let soon = Instant::now() + Duration::from_secs(1);
-            // One that has ended already is buried like any other.
-            let _ended = link.send(&hello.encode(0), soon);
-            Ok((handle, output, running))
-        };
-        let (handle, output, running) = match followed() {
-            Ok(followed) => followed,
-            Err(error) => {
-                end(pid);
-                let _status = life.child.wait();
-                return Err(error);
-            }
-        };
-        Ok(Self {
-            link,
-            pid,
-            handle,
-            note,
-            memory: start.memory,
-            output,
-            running,
-            next_call: AtomicU64::new(1),
-            completed: AtomicU64::new(0),
-            retired: AtomicBool::new(false),
-            overdue: AtomicUsize::new(0),
-            leftovers: AtomicBool::new(false),
-            held: Mutex::new(Some(Vec::new())),
-            blamed: Mutex::default(),
-            life: Mutex::new(life),
-            ended: Condvar::new(),
-        })
-    }
-
     fn life(&self) -> MutexGuard<'_, Life> {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -301,119 +191,5 @@ impl Process {
             Entrance::Outdated => return false,
         }
         true
-    }
-
-    /// Kills it and everything it started; the first one who does says why.
-    pub(super) fn kill(&self, why: Cause) {
-        let mut life = self.life();
-        if life.status.is_none() {
-            life.killed.get_or_insert(why);
-            end(self.pid);
-        }
-    }
-
-    /// Takes its status when it has ended, and tells everybody who waits for that. It is not taken from the system yet.
-    pub(super) fn bury(&self) {
-        let mut life = self.life();
-        if life.status.is_some() {
-            return;
-        }
-        end(self.pid);
-        // Before the system may give its number to another.
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        held.into_iter().flatten().for_each(|versions| versions.leave(self.number()));
-        // Nobody has left yet: all who wait for an answer wait for this.
-        life.victims =
-            self.running().iter().map(|(call, running)| (*call, running.op.clone())).collect();
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        life.status = Some(match waitid(WaitId::Pid(self.pid), look) {
-            Ok(Some(status)) => exit_status(&status),
-            other => {
-                tracing::error!(?other, worker = self.number(), "a worker's end cannot be read");
-                ExitStatus::default()
-            }
-        });
-        drop(life);
-        self.ended.notify_all();
-        self.link.lose();
-    }
-
-    /// Ends what it has started, and takes it from the system, so that nothing of it stays.
-    pub(super) fn reap(&self) {
-        // Before the system may give its number to another.
-        end_session(self.pid);
-        if let Err(error) = self.life().child.wait() {
-            tracing::error!(%error, worker = self.number(), "a worker that has ended stays behind");
-        }
-    }
-
-    /// Whether it has been buried.
-    pub(super) fn is_gone(&self) -> bool {
-        self.life().status.is_some()
-    }
-
-    /// Whether this is the first call of the operation to ask, so that one end counts once for each operation.
-    pub(super) fn blame(&self, op: &Address) -> bool {
-        self.blamed.lock().unwrap_or_else(PoisonError::into_inner).insert(op.clone())
-    }
-
-    /// Waits for its end, which the caller has caused.
-    pub(super) fn wait_end(&self) {
-        let mut life = self.life();
-        while life.status.is_none() {
-            life = self.ended.wait(life).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// What ended it; waits for its end, which the caller has seen coming.
-    pub(super) fn death(&self) -> Death {
-        let mut life = self.life();
-        let status = loop {
-            match life.status {
-                Some(status) => break status,
-                None => life = self.ended.wait(life).unwrap_or_else(PoisonError::into_inner),
-            }
-        };
-        let (killed, victims) = (life.killed.clone(), life.victims.clone());
-        drop(life);
-        let last_words = self.output.last_words();
-        // It may have ended in its own way a moment before it was killed.
-        let cause = match killed {
-            Some(why) if status.signal() == Some(Signal::KILL.as_raw()) => why,
-            _ => Cause::of(status, &last_words, self.memory >> 20),
-        };
-        let mut note = [0; 8];
-        // A worker that ended in another way has left none.
-        let noted = self.note.read_exact_at(&mut note, 0).is_ok();
-        let culprit =
-            noted.then(|| u64::from_le_bytes(note)).filter(|call| victims.contains_key(call));
-        Death { cause, last_words, victims, culprit }
-    }
-}
-
-/// Kills a worker that has not been waited for yet, so that the number is still its own, and its group. It makes the
-/// group before it opens the first plugin.
-fn end(pid: Pid) {
-    // Either may be gone already.
-    let _group = kill_process_group(pid, Signal::KILL);
-    let _worker = kill_process(pid, Signal::KILL);
-}
-
-fn exit_status(status: &WaitIdStatus) -> ExitStatus {
-    const DUMPED: i32 = 0x80;
-    let signal = status.terminating_signal().map(|signal| match status.dumped() {
-        true => signal | DUMPED,
-        false => signal,
-    });
-    ExitStatus::from_raw(signal.unwrap_or_else(|| status.exit_status().unwrap_or_default() << 8))
-}
-
-/// What runs in a worker, for a line that it prints: one name, or how many.
-fn names_of(running: &HashMap<u64, Running>) -> String {
-    let names: BTreeSet<&Address> = running.values().map(|call| &call.op).collect();
-    match names.into_iter().collect::<Vec<_>>()[..] {
-        [] => "none".to_owned(),
-        [only] => only.to_string(),
-        [first, ..] => format!("{first} or one of {} others", running.len() - 1),
     }
 }
