@@ -59,7 +59,10 @@ fn whatever_an_operation_does_to_its_process_costs_that_call() {
     troubled.logged("it prints more than is logged");
     troubled.logged("it says more than is logged");
     let log = troubled.host.stderr();
-    assert!(log.len() < 4 << 20, "endless output became {} bytes of log", log.len());
+    // The calls that were answered throughout have a line each, more of them on a faster machine.
+    let of_calls = |line: &&str| line.contains(" udf_host::call: ");
+    let rest: usize = log.lines().filter(|line| !of_calls(line)).map(str::len).sum();
+    assert!(rest < 2 << 20, "endless output became {rest} bytes of log");
     let said = log.lines().find(|line| line.contains(&"z".repeat(100))).unwrap_or_default();
     assert!(said.contains("op=default.hurtful.hurts") && said.contains("request="), "{said}");
     let crashed = log.lines().find(|line| line.contains("outcome=\"crashed\"")).unwrap_or_default();
