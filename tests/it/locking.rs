@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::fixture::write;
 use crate::support::host_process::{HostOptions, HostProcess};
-use crate::support::parse;
+use crate::support::{parse, skipped};
 
 fn cards(root: &Path) -> Vec<Value> {
     match parse(&fs::read_to_string(root.join("state/cards.json")).unwrap()) {
@@ -180,7 +180,7 @@ fn a_read_only_folder_gives_an_error_to_the_caller() {
 #[test]
 fn a_full_disk_gives_an_error_to_the_caller_and_keeps_the_old_bytes() {
     let Some(small) = SmallDisk::mount() else {
-        eprintln!("!!! SKIPPED: a small disk can only be mounted by a privileged user");
+        skipped("a small disk can only be mounted by a privileged user");
         return;
     };
     let host = host_on(&small.path);

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::host_process::{HostOptions, HostProcess};
 use crate::support::runs::{RunFolder, call, question};
+use crate::support::skipped;
 
 /// A host that dies at a change, `7` before the seventh, `7+` in the middle of it.
 fn mortal(folder: &RunFolder, at: &str) -> HostProcess {
@@ -42,7 +43,7 @@ fn kill_everywhere(
     check: impl Fn(&HostProcess, &str),
 ) {
     if !cfg!(debug_assertions) {
-        eprintln!("!!! SKIPPED: hosts of release builds cannot be told to die");
+        skipped("hosts of release builds cannot be told to die");
         return;
     }
     let survivor = HostProcess::start(&options(folder));

