@@ -9,6 +9,7 @@ mod running;
 mod steps;
 mod target;
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,6 +36,15 @@ fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO")
         .filter(|path| Path::new(path).is_file())
         .unwrap_or_else(|| "cargo".into())
+}
+
+/// Whether a cargo that started us says by this variable which package it started. Build scripts that look at such
+/// variables would run anew, with all that depends on them, whenever somebody else calls cargo.
+fn is_about_a_package(variable: &OsStr) -> bool {
+    let variable = variable.to_string_lossy();
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_TARGET_TMPDIR", "OUT_DIR"]
+        .iter()
+        .any(|start| variable.starts_with(start))
 }
 
 /// How a build ended.
@@ -170,15 +180,14 @@ impl Builder<'_> {
     fn cargo(&self, verb: &str) -> Command {
         let mut command = tether::command(&cargo());
         ToolHomes::find().name_to(&mut command);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_a_package(name)) {
+            command.env_remove(name);
+        }
         command
             .arg(verb)
             .current_dir(self.shadow.root())
             .env("CARGO_TARGET_DIR", &self.target.folder)
             .env("CARGO_TERM_COLOR", "never")
-            // Set by a cargo that started us, about the package it started.
-            .env_remove("CARGO_MANIFEST_DIR")
-            .env_remove("CARGO_MANIFEST_PATH")
-            .env_remove("CARGO_PKG_NAME")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

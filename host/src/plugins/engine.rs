@@ -115,8 +115,7 @@ fn keep_looking(looks: &mut Looks<'_>, catalog: &Catalog, running: &Running, mut
         } else if retry.is_none() {
             retry = retries.pause_after(true).map(|pause| Instant::now() + pause);
         }
-        let disturbed = looks.has_built() && running.has_changes();
-        let goes_on = match restless.pause_after(disturbed) {
+        let goes_on = match restless.pause_after(looks.was_disturbed()) {
             Some(pause) => {
                 if restless.just_began() {
                     tracing::warn!(

@@ -85,6 +85,35 @@ fn a_build_that_fails_keeps_the_version_before_it() {
 }
 
 #[test]
+fn whoever_saves_as_soon_as_the_version_before_answers_is_not_kept_waiting() {
+    let scene = Scene::new("livequick");
+    scene.lay_out("says", "0");
+    let host = scene.host();
+    for number in 0..8 {
+        scene.answers(&host, "says", &number.to_string());
+        scene.save("says", &(number + 1).to_string());
+    }
+    scene.answers(&host, "says", "8");
+    let log = host.stderr();
+    assert!(!log.contains("as if it wrote there itself"), "taken for a restless build:\n{log}");
+}
+
+#[test]
+fn a_build_makes_nothing_anew_that_the_cargo_around_the_host_has_made() {
+    // Build scripts that look at what a cargo says of the package it runs, and they are not few.
+    let scene = Scene::new("livesurround");
+    scene.lay_out("says", "one");
+    let options = scene.options();
+    let options = options.env("CARGO_PKG_VERSION_MAJOR", "77").env("CARGO_MANIFEST_LINKS", "none");
+    let host = HostProcess::start(&options);
+    scene.answers(&host, "says", "one");
+    let log = host.stderr();
+    let made: Vec<&str> = log.lines().filter(|line| line.contains("cargo: ")).collect();
+    assert!(made.iter().any(|line| line.contains("udf-livesurround-says")), "{log}");
+    assert!(!made.iter().any(|line| line.contains("ring v")), "{made:?}");
+}
+
+#[test]
 fn specs_and_settings_change_without_a_build() {
     let scene = Scene::new("livespec");
     scene.lay_out("says", "one");

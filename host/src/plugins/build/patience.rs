@@ -14,6 +14,8 @@ const INSPECTION: Duration = Duration::from_secs(2);
 const MEMORY: u64 = 512 << 20;
 /// How long cargo may take to end when nothing is left of what it was asked for.
 const LEAVE: Duration = Duration::from_secs(2);
+/// The same when something has been saved meanwhile; enough to note what is built, so that it is not built again.
+const LEAVE_SOON: Duration = Duration::from_millis(250);
 /// The part of the limit after which a silent build gives way to what has been saved meanwhile.
 const GIVES_WAY: u32 = 10;
 
@@ -77,7 +79,8 @@ impl Patience {
 
     /// What to do now; `wanted` says that something has been saved meanwhile.
     pub(super) fn judge(&mut self, wanted: bool) -> Verdict {
-        if self.done.is_some_and(|done| done.elapsed() >= LEAVE) {
+        let leave = if wanted { LEAVE_SOON } else { LEAVE };
+        if self.done.is_some_and(|done| done.elapsed() >= leave) {
             return Verdict::Enough;
         }
         if self.inspected.elapsed() >= INSPECTION {
@@ -125,5 +128,7 @@ mod tests {
         assert!(matches!(slow.judge(true), Verdict::GoOn));
         slow.done = Instant::now().checked_sub(LEAVE);
         assert!(matches!(slow.judge(false), Verdict::Enough));
+        slow.done = Instant::now().checked_sub(LEAVE_SOON);
+        assert!(matches!(slow.judge(true), Verdict::Enough), "somebody waits");
     }
 }

@@ -91,8 +91,8 @@ impl Looks<'_> {
             self.deferred.get(&stale.op.entry.folder) == Some(&stale.key.all)
         });
         self.deferred.clear();
-        build(&work, &crates, [now, later], &mut self.left_out, &mut self.deferred);
-        self.built = self.deferred.is_empty();
+        let disturbed = build(&work, &crates, [now, later], &mut self.left_out, &mut self.deferred);
+        self.disturbed = disturbed && self.deferred.is_empty();
         for folder in self.deferred.keys() {
             self.tried.remove(folder);
         }
@@ -107,18 +107,18 @@ impl Looks<'_> {
     }
 }
 
-/// Builds one batch after the other. What gives way to what has been saved meanwhile is deferred, and so is what comes
-/// after it.
+/// Builds one batch after the other; whether something changed meanwhile. What gives way to what has been saved is
+/// deferred, and so is what comes after it.
 fn build(
     work: &Work<'_>,
     crates: &[Buildable],
     batches: [Vec<Stale>; 2],
     left_out: &mut BTreeMap<PathBuf, String>,
     deferred: &mut BTreeMap<PathBuf, String>,
-) {
+) -> bool {
     let folder = |stale: &Stale| stale.op.entry.folder.clone();
     let later: Vec<PathBuf> = batches[1].iter().map(folder).collect();
-    let mut gives_way = false;
+    let (mut gives_way, mut disturbed) = (false, false);
     for (at, batch) in batches.into_iter().enumerate() {
         if batch.is_empty() {
             continue;
@@ -141,6 +141,7 @@ fn build(
                 left_out.insert(folder, key.clone());
             }
         }
+        disturbed |= outcome.disturbed;
         gives_way = outcome.gave_way;
         if gives_way {
             deferred.extend(keys.into_iter().filter(|(folder, _)| {
@@ -148,6 +149,7 @@ fn build(
             }));
         }
     }
+    disturbed
 }
 
 /// What is stale where nothing may be built: the compiler's last word about it, or that it is not built.

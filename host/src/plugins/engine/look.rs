@@ -39,8 +39,8 @@ pub(super) struct Looks<'a> {
     pub(super) deferred: BTreeMap<PathBuf, String>,
     /// What cargo cannot even read, with what it was then: with it in the build nothing else could be built.
     pub(super) left_out: BTreeMap<PathBuf, String>,
-    /// Whether this look has built anything.
-    pub(super) built: bool,
+    /// Whether something changed while this look built all it had to.
+    pub(super) disturbed: bool,
 }
 
 impl<'a> Looks<'a> {
@@ -58,7 +58,7 @@ impl<'a> Looks<'a> {
             tried: BTreeMap::new(),
             deferred: BTreeMap::new(),
             left_out: BTreeMap::new(),
-            built: false,
+            disturbed: false,
         }
     }
 
@@ -88,9 +88,9 @@ impl<'a> Looks<'a> {
         }
     }
 
-    /// Whether the last look built anything.
-    pub(super) fn has_built(&self) -> bool {
-        self.built
+    /// Whether something changed while the last look built all it had to.
+    pub(super) fn was_disturbed(&self) -> bool {
+        self.disturbed
     }
 
     /// What has to be watched to see every change of what this found, and the roots that may yet appear.
@@ -106,7 +106,7 @@ impl<'a> Looks<'a> {
     pub(super) fn look(&mut self, follow: &mut dyn FnMut(&Watched)) {
         let began = Instant::now();
         let first = self.judge.is_none();
-        self.built = false;
+        self.disturbed = false;
         let (roots, mut problems) = roots::roots(self.config, &self.around);
         let mut found = discover::discover(&roots);
         problems.append(&mut found.problems);

@@ -65,6 +65,9 @@ pub(super) struct Outcome {
     pub(super) culprits: BTreeSet<PathBuf>,
     /// Whether it gave way to something that was saved meanwhile; some of it is pending still.
     pub(super) gave_way: bool,
+    /// Whether something changed while it was built. Not what changed later: somebody who saves as soon as the version
+    /// before answers is no build that writes into its own folders.
+    pub(super) disturbed: bool,
 }
 
 /// The compiler's errors of one crate.
@@ -103,8 +106,12 @@ impl Work<'_> {
             let builder = Builder { shadow: &shadow, target, running, limit };
             self.forget_hidden(&builder, &mut stale);
             let mut complaints = BTreeMap::new();
-            let ended = match self.run(&builder, &stale, &mut complaints) {
-                Ok(ended) => ended,
+            let mut disturbed = None;
+            let ended = match self.run(&builder, &stale, &mut complaints, &mut disturbed) {
+                Ok(ended) => {
+                    outcome.disturbed |= disturbed.unwrap_or_else(|| self.running.has_changes());
+                    ended
+                }
                 Err(error) => {
                     let reason = if error.kind() == io::ErrorKind::NotFound {
                         "it is not built and there is no cargo on this machine"
@@ -214,6 +221,7 @@ impl Work<'_> {
         builder: &Builder<'_>,
         stale: &[Stale],
         complaints: &mut BTreeMap<PathBuf, Complaint>,
+        disturbed: &mut Option<bool>,
     ) -> io::Result<Ended> {
         let packages: Vec<&str> = stale.iter().map(|stale| stale.op.package.as_str()).collect();
         tracing::info!(operations = packages.len(), profile = %self.target.profile, "building");
@@ -258,7 +266,11 @@ impl Work<'_> {
                 }
                 Event::Step => {}
             }
-            if done + failed.len() < all { More::Awaited } else { More::Nothing }
+            if done + failed.len() < all {
+                return More::Awaited;
+            }
+            disturbed.get_or_insert_with(|| self.running.has_changes());
+            More::Nothing
         })
     }
 
