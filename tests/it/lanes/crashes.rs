@@ -199,7 +199,7 @@ fn nothing_acknowledged_is_lost_when_workers_are_killed_while_they_write() {
             });
         }
         let mut chance = 0x2545_f491_4f6c_dd1d_u64;
-        for _ in 0..kills() {
+        for _ in 0..kills(200) {
             let so_far = acknowledged.lock().unwrap().len();
             // Workers must come back: between two kills something is written.
             wait_until(LONG, "a write", || {

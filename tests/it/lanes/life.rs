@@ -67,9 +67,9 @@ fn a_project_gets_more_workers_when_many_call_and_loses_them_again() {
     assert_eq!(troubled.call("hurtful", "answers", &json!({})).0, 200, "the last one stays");
 }
 
-/// How often the tests below end a worker; `LANE_KILLS=1000` for the long run.
-pub(super) fn kills() -> usize {
-    std::env::var("LANE_KILLS").map_or(200, |text| text.parse().expect("LANE_KILLS is a number"))
+/// How often a test ends a worker; `LANE_KILLS` says otherwise.
+pub(super) fn kills(usual: usize) -> usize {
+    std::env::var("LANE_KILLS").map_or(usual, |text| text.parse().expect("LANE_KILLS is a number"))
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn restarts_leave_no_zombies_and_no_open_files() {
     let threads = || fs::read_dir(format!("/proc/{}/task", host.as_raw_nonzero())).unwrap().count();
     let mut ended = BTreeSet::new();
     let mut before = (0, 0);
-    for round in 0..kills() {
+    for round in 0..kills(1000) {
         let worker = troubled.worker_of("hurtful");
         assert!(ended.insert(worker.as_raw_nonzero()), "{worker:?} answers after its end");
         kill_process(worker, Signal::KILL).unwrap();
