@@ -500,6 +500,21 @@ fn many_comments_are_read_to_the_last_page() {
 }
 
 #[test]
+fn a_full_page_hides_no_answer() {
+    let (folder, tracker) = (RunFolder::new(), Tracker::start(None));
+    let host = host(&folder, &tracker.origin);
+    let run = folder.add_waiting(1, "7");
+    for n in 0..100 {
+        tracker.write(7, "kim", &format!("Remark {n}."));
+    }
+    assert_eq!(call(&host, "poll_replies", &json!({}))["outcomes"], json!([]));
+    tracker.write(7, "sam", "approve @faber resume");
+    let round = call(&host, "poll_replies", &json!({}));
+    assert_eq!(round["outcomes"][0]["comment_id"], "101", "{round}");
+    assert_eq!(folder.state(&run)["status"], "in_progress");
+}
+
+#[test]
 fn a_tracker_that_fails_is_told_and_asked_again_later() {
     let folder = RunFolder::new();
     folder.add_waiting(1, "7");

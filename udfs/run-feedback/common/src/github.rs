@@ -118,7 +118,9 @@ impl<'w> GitHub<'w> {
             }
             match answer::next_page(&reply) {
                 // A full first page never changes when another comment comes: its tag says nothing.
-                None if page > 0 => return Ok(Comments::All { list, tag: String::new() }),
+                None if page > 0 || list.len() >= PAGE => {
+                    return Ok(Comments::All { list, tag: String::new() });
+                }
                 None => return Ok(Comments::All { list, tag: first_tag }),
                 Some(next) => url = self.setup.own(&next, &url)?,
             }

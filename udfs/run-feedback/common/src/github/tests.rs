@@ -226,3 +226,16 @@ fn a_listing_that_is_none_is_a_fault() {
         self::server(vec![reply(200, &[("link", "<https://evil.example/x>; rel=\"next\"")], "[]")]);
     assert!(matches!(github(&evil).comments("7", "x", ""), Err(PostError::Setup(_))));
 }
+#[test]
+fn a_full_page_has_no_tag() {
+    // The next comment comes on a page of its own, and the first stays what it is.
+    for (count, want) in [(99, "W/\"a\""), (100, "")] {
+        let all: Vec<String> = (1..=count).map(comment).collect();
+        let body = format!("[{}]", all.join(","));
+        let server = server(vec![reply(200, &[("etag", "W/\"a\"")], &body)]);
+        let comments = github(&server).comments("7", "2026-01-31T08:00:00Z", "").unwrap();
+        let Comments::All { list, tag } = comments else { panic!("{comments:?}") };
+        assert_eq!((list.len() as u64, tag.as_str()), (count, want));
+    }
+}
+
