@@ -58,7 +58,7 @@ fn earliest(asked: &str) -> Option<String> {
 }
 
 /// Milliseconds since 1970 of `2026-01-31T08:05:09Z`, with or without a fraction.
-fn unix_ms(text: &str) -> Option<i64> {
+pub(crate) fn unix_ms(text: &str) -> Option<i64> {
     let (seconds, fraction) = match text.strip_suffix('Z')?.split_once('.') {
         Some((seconds, fraction)) => (seconds, fraction),
         None => (text.strip_suffix('Z')?, "0"),

@@ -26,6 +26,9 @@ const MOST_PAGES: usize = 100;
 /// Redirects that are followed on the way to one answer.
 const MOST_REDIRECTS: usize = 3;
 
+/// Waits for the sake of one answer: a server that wants to be left alone again and again is not asked any further.
+const MOST_WAITS: usize = 3;
+
 /// Times that a look is repeated after a fault of the server.
 const MOST_LOOKS: usize = 3;
 
@@ -143,7 +146,7 @@ impl<'w> GitHub<'w> {
 
     /// One request, repeated where the server asked for that, to where it asked.
     fn send(&self, mut request: HttpRequest) -> Result<HttpReply, PostError> {
-        let mut redirects = 0;
+        let (mut redirects, mut waits) = (0, 0);
         loop {
             request.limit = self.left();
             if request.limit.is_zero() {
@@ -167,7 +170,8 @@ impl<'w> GitHub<'w> {
                 Some(Refused::TooMuch { wait, message }) => {
                     // A second more: clocks differ, and coming early makes it worse.
                     let wait = wait + Duration::from_secs(1);
-                    if wait >= self.left() {
+                    waits += 1;
+                    if wait >= self.left() || waits > MOST_WAITS {
                         let message = self.setup.token.hide(&message);
                         return Err(PostError::TooMuch { wait_s: wait.as_secs(), message });
                     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use sdk::HttpReply;
 use serde_json::Value;
 
+use crate::after;
+
 /// How long the API wants to be left alone where it does not say.
 const UNSAID_WAIT: Duration = Duration::from_secs(60);
 
@@ -58,12 +60,26 @@ fn wait(reply: &HttpReply, unix_now: u64) -> Duration {
     if let Some(seconds) = number("retry-after") {
         return Duration::from_secs(seconds);
     }
+    // By the server's own clock: a wait that came out short by ours would make it worse.
+    let now = reply.header("date").and_then(http_date).unwrap_or(unix_now);
     match number("x-ratelimit-reset") {
         Some(reset) if reply.header("x-ratelimit-remaining") == Some("0") => {
-            Duration::from_secs(reset.saturating_sub(unix_now))
+            Duration::from_secs(reset.saturating_sub(now))
         }
         _ => UNSAID_WAIT,
     }
+}
+
+/// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`.
+fn http_date(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [_weekday, day, month, year, time, "GMT"] = text.split(' ').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let month = MONTHS.iter().position(|name| *name == month)? + 1;
+    let ms = after::unix_ms(&format!("{year}-{month:02}-{day}T{time}Z"))?;
+    u64::try_from(ms / 1000).ok()
 }
 
 /// `status 404: Not Found`, in one line; the first fault is named as well.
@@ -88,4 +104,25 @@ pub(super) fn next_page(reply: &HttpReply) -> Option<String> {
         let (address, relations) = link.trim().strip_prefix('<')?.split_once('>')?;
         relations.split(';').any(|part| part.trim() == "rel=\"next\"").then(|| address.to_owned())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_as_servers_write_them() {
+        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(http_date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        for text in [
+            "",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+            "Sun, 06 Nov 1994 08:49:37 CET",
+            "Sun, 06 Foo 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1969 08:49:37 GMT",
+        ] {
+            assert_eq!(http_date(text), None, "{text}");
+        }
+    }
 }

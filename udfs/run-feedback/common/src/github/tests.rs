@@ -158,6 +158,28 @@ fn a_limit_beyond_the_time_is_told_at_once() {
 }
 
 #[test]
+fn a_limit_counts_by_the_clock_of_the_server() {
+    // Ours is decades ahead of it.
+    let reset = (784_111_777 + 10).to_string();
+    let headers = [
+        ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", reset.as_str()),
+    ];
+    let server = server(vec![reply(403, &headers, "{}"), reply(201, &[], CREATED)]);
+    assert!(github(&server).post("7", "b").is_ok());
+    assert_eq!(*server.pauses.borrow(), [11]);
+}
+
+#[test]
+fn a_server_that_is_never_content_is_left_alone() {
+    let again = || reply(429, &[("retry-after", "0")], "{}");
+    let server = server((0..4).map(|_| again()).collect());
+    assert!(matches!(github(&server).post("7", "b"), Err(PostError::TooMuch { wait_s: 1, .. })));
+    assert_eq!(*server.pauses.borrow(), [1, 1, 1]);
+}
+
+#[test]
 fn a_redirect_is_followed_on_the_server_itself() {
     let to = "https://git.acme.example/api/v3/repositories/1/issues/7/comments";
     for status in [301, 302, 307, 308] {
@@ -215,18 +237,6 @@ fn an_unchanged_issue_is_not_read_again() {
 }
 
 #[test]
-fn a_listing_that_is_none_is_a_fault() {
-    let server = server((0..3).map(|_| reply(500, &[], "")).collect());
-    assert!(matches!(github(&server).comments("7", "x", ""), Err(PostError::Unavailable(_))));
-    for body in ["{}", "[1]", "[{\"id\": 1}]", "[{\"id\"", "null"] {
-        let server = self::server(vec![reply(200, &[], body)]);
-        assert!(github(&server).comments("7", "x", "").is_err(), "{body}");
-    }
-    let evil =
-        self::server(vec![reply(200, &[("link", "<https://evil.example/x>; rel=\"next\"")], "[]")]);
-    assert!(matches!(github(&evil).comments("7", "x", ""), Err(PostError::Setup(_))));
-}
-#[test]
 fn a_full_page_has_no_tag() {
     // The next comment comes on a page of its own, and the first stays what it is.
     for (count, want) in [(99, "W/\"a\""), (100, "")] {
@@ -239,3 +249,15 @@ fn a_full_page_has_no_tag() {
     }
 }
 
+#[test]
+fn a_listing_that_is_none_is_a_fault() {
+    let server = server((0..3).map(|_| reply(500, &[], "")).collect());
+    assert!(matches!(github(&server).comments("7", "x", ""), Err(PostError::Unavailable(_))));
+    for body in ["{}", "[1]", "[{\"id\": 1}]", "[{\"id\"", "null"] {
+        let server = self::server(vec![reply(200, &[], body)]);
+        assert!(github(&server).comments("7", "x", "").is_err(), "{body}");
+    }
+    let evil =
+        self::server(vec![reply(200, &[("link", "<https://evil.example/x>; rel=\"next\"")], "[]")]);
+    assert!(matches!(github(&evil).comments("7", "x", ""), Err(PostError::Setup(_))));
+}
