@@ -148,8 +148,9 @@ impl GitHubSetup {
             Some(path) if !path.starts_with('/') => format!("{}/{path}", origin(from)),
             _ => location.to_owned(),
         };
-        let rest = url.strip_prefix(self.origin());
-        match rest.is_some_and(|rest| rest.starts_with('/')) {
+        let (own, at) = (self.origin(), self.origin().len());
+        let is_own = url.get(..at).is_some_and(|start| start.eq_ignore_ascii_case(own));
+        match is_own && url[at..].starts_with('/') {
             true => Ok(url),
             false => Err(PostError::Setup(format!(
                 "{} sends us to another server, which will not see the token: set GITHUB_API_URL to it",
@@ -237,6 +238,8 @@ mod tests {
             "https://git.acme.example/repositories/1"
         );
         assert!(setup.own("https://git.acme.example/x", from).is_ok());
+        let upper = chosen(&[("GITHUB_API_URL", "https://Git.Acme.Example/api/v3")]).unwrap();
+        assert!(upper.own("https://git.acme.example/x", from).is_ok(), "a name has no case");
         for elsewhere in [
             "https://evil.example/x",
             "https://git.acme.example.evil.example/x",
