@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use sdk::wire::{HttpAnswer, HttpAsk, Wire};
 use sdk::{ErrorKind, UdfError};
 
-/// Bytes of an answer that are read.
-const ANSWER_LIMIT: u64 = 8 << 20;
+/// Bytes of an answer that are read. A page of a hundred comments of the longest kind has 25 MiB.
+const ANSWER_LIMIT: u64 = 32 << 20;
 
 /// Sends it and gives the frame of the answer; whatever status it has.
 pub(crate) fn send(ask: &HttpAsk<'_>, deadline: Instant) -> Result<Vec<u8>, UdfError> {

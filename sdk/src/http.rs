@@ -67,7 +67,7 @@ impl Context {
     ///
     /// # Errors
     /// The operation does not declare `net`; no server, no answer in time, an answer that breaks off or is
-    /// larger than 8 MiB. Whether the server has acted on it is unknown then.
+    /// larger than 32 MiB. Whether the server has acted on it is unknown then.
     pub fn http(&self, request: &HttpRequest) -> Result<HttpReply, UdfError> {
         let ask = HttpAsk {
             method: &request.method,

@@ -514,6 +514,25 @@ fn a_full_page_hides_no_answer() {
     assert_eq!(folder.state(&run)["status"], "in_progress");
 }
 
+/// Anybody may write on a public issue, and as long as the tracker allows.
+#[test]
+fn the_longest_comments_of_strangers_keep_no_answer_away() {
+    let folder = RunFolder::new();
+    let run = folder.add_waiting(1, "7");
+    let long = "🎯".repeat(65_536);
+    let said = |id: usize, association: &str, body: &str| {
+        json!({"id": id, "user": {"login": "kim"}, "author_association": association, "body": body,
+            "created_at": "2999-01-01T00:00:00Z"})
+    };
+    let mut all: Vec<Value> = (1..100).map(|id| said(id, "NONE", &long)).collect();
+    all.push(said(100, "MEMBER", "approve @faber resume"));
+    let page = json!(all).to_string();
+    let server = ScriptedServer::start(move |_, _| Act::Answer(200, vec![], page.clone()));
+    let (exit, round) = poll(&folder, &server.origin);
+    assert_eq!((exit, &round["outcomes"][0]["response"]), (0, &json!("approve")), "{round}");
+    assert_eq!(folder.state(&run)["status"], "in_progress");
+}
+
 #[test]
 fn a_tracker_that_fails_is_told_and_asked_again_later() {
     let folder = RunFolder::new();
