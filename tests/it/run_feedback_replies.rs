@@ -534,6 +534,35 @@ fn the_longest_comments_of_strangers_keep_no_answer_away() {
 }
 
 #[test]
+fn a_delivery_as_a_form_is_understood() {
+    let (folder, tracker) = (RunFolder::new(), Tracker::start(None));
+    let host = host(&folder, &tracker.origin);
+    let run = folder.add_waiting(1, "7");
+    let body = payload(7, &tracker.write(7, "sam", "reject: 100% sure + more\n\n@faber resume"));
+    let mut form = "payload=".to_owned();
+    for byte in body.bytes() {
+        match byte {
+            b' ' => form.push('+'),
+            byte if byte.is_ascii_alphanumeric() => form.push(char::from(byte)),
+            byte => form.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let headers = [
+        ("content-type", "application/x-www-form-urlencoded"),
+        ("x-github-event", "issue_comment"),
+        ("x-github-delivery", "d-1"),
+        ("x-hub-signature-256", &*sign(&form)),
+    ];
+    let answer = send(&host, &headers, &form);
+    assert_eq!((answer.status, folder.state(&run)["status"].as_str()), (200, Some("in_progress")));
+    let entry = &folder.state(&run)["feedback_history"][0];
+    assert_eq!(
+        (&entry["response"], &entry["comment"]),
+        (&json!("reject"), &json!("100% sure + more"))
+    );
+}
+
+#[test]
 fn a_tracker_that_fails_is_told_and_asked_again_later() {
     let folder = RunFolder::new();
     folder.add_waiting(1, "7");

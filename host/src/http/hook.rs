@@ -7,8 +7,11 @@
 //!
 //! A delivery is answered when it has been dealt with. One that fails is not remembered and may be sent again.
 
+use std::borrow::Cow;
+
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, StatusCode};
+use percent_encoding::percent_decode;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
@@ -55,8 +58,8 @@ pub(crate) async fn receive(state: &State, incoming: Incoming<'_>) -> Result<Vec
     if event == "ping" {
         return Ok(ignored("ping"));
     }
-    let payload: Value =
-        serde_json::from_slice(&incoming.body).map_err(|_| bad("the body is not JSON"))?;
+    let payload: Value = serde_json::from_slice(&unwrapped(&incoming.body))
+        .map_err(|_| bad("the body is not JSON"))?;
     if event != "issue_comment" {
         return Ok(ignored("event"));
     }
@@ -78,6 +81,15 @@ pub(crate) async fn receive(state: &State, incoming: Incoming<'_>) -> Result<Vec
             detail: "`receive_reply` answered records".to_owned(),
         })),
     }
+}
+
+/// The JSON of a delivery. A webhook that was set up without choosing a content type sends it as the field of a form.
+fn unwrapped(body: &[u8]) -> Cow<'_, [u8]> {
+    let Some(field) = body.strip_prefix(b"payload=") else { return Cow::Borrowed(body) };
+    let field = field.split(|byte| *byte == b'&').next().unwrap_or_default();
+    let spaced: Vec<u8> =
+        field.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    Cow::Owned(percent_decode(&spaced).collect())
 }
 
 /// Whether the body carries the signature of whoever knows the secret. The comparison takes the same time wherever the
@@ -180,6 +192,19 @@ mod tests {
         assert!(!is_signed(&secret, &twice, b"Hello, World!"));
         assert!(!is_signed(&secret, &HeaderMap::new(), b"Hello, World!"));
         assert!(!format!("{secret:?}").contains("Everybody"));
+    }
+
+    #[test]
+    fn a_form_holds_the_same() {
+        for (body, want) in [
+            ("{\"a\": \"payload=%7B+\"}", "{\"a\": \"payload=%7B+\"}"),
+            ("payload=%7B%22a%22%3A+%22%C3%A9%2B%26%22%7D", "{\"a\": \"é+&\"}"),
+            ("payload=%7B%7D&more=%7B", "{}"),
+            ("payload=", ""),
+            ("", ""),
+        ] {
+            assert_eq!(&*unwrapped(body.as_bytes()), want.as_bytes(), "{body}");
+        }
     }
 
     #[test]
