@@ -151,6 +151,11 @@ pub(crate) fn question_footer(run_id: &RunId, request_id: &str) -> String {
     )
 }
 
+/// Whether the text is a question of ours, or holds all of one.
+pub(crate) fn is_question(body: &str) -> bool {
+    body.lines().any(is_last_line)
+}
+
 /// Whether a line is the last line of a comment of ours: such a text never answers itself (§16, rule 1).
 pub(crate) fn is_last_line(line: &str) -> bool {
     let ids = line.strip_prefix("_Run ID: `").and_then(|rest| rest.strip_suffix("`_"));

@@ -7,7 +7,7 @@ mod trigger;
 use serde_json::{Value, json};
 
 use crate::codes::{Code, Refusal};
-use crate::comment::is_last_line;
+use crate::comment::is_question;
 use crate::params::{json_array, plain};
 use crate::types::FeedbackType;
 
@@ -75,7 +75,7 @@ pub fn parse_reply(
             .collect(),
     };
     let body = lines(body);
-    if is_ours(&body) {
+    if is_question(&body) {
         return Ok(Reply::nothing("own_comment"));
     }
     let (text, trigger) = trigger::take(&markdown::spoken(&body));
@@ -107,15 +107,15 @@ pub fn parse_reply(
 /// What the comment before says; nothing if it is one of ours.
 fn previous(body: &str) -> String {
     let body = lines(body);
-    if is_ours(&body) { String::new() } else { tidy(&trigger::take(&markdown::spoken(&body)).0) }
+    if is_question(&body) {
+        String::new()
+    } else {
+        tidy(&trigger::take(&markdown::spoken(&body)).0)
+    }
 }
 
 fn lines(body: &str) -> String {
     body.replace("\r\n", "\n")
-}
-
-fn is_ours(body: &str) -> bool {
-    body.split('\n').any(is_last_line)
 }
 
 /// Trailing blanks off each line, several blank lines one, nothing around the text.

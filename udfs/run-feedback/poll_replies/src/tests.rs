@@ -170,6 +170,26 @@ fn an_answer_is_not_lost_to_a_clock_that_is_ahead() {
 }
 
 #[test]
+fn a_comment_before_the_command_is_not_lost_to_a_clock_that_is_ahead() {
+    let asked = waiting("fr-1", "7").replace(
+        "\"requested_at\"",
+        "\"notification_sent\":{\"comment_url\":\"http://tracker/acme/widgets/issues/7#issuecomment-2\"},\"requested_at\"",
+    );
+    let host = host(&RunDisk::with_state(&asked));
+    host.answer_http(|_| {
+        let list = [(1, "approve", "49"), (3, "reject", "55"), (4, "@faber resume", "58")];
+        let list = list.map(|(id, body, second)| {
+            let mut comment = comment(id, "sam", body);
+            comment["created_at"] = json!(format!("2026-01-31T07:59:{second}Z"));
+            comment
+        });
+        reply(200, &[], &json!(list))
+    });
+    let round = poll_once(&host);
+    assert_eq!(round["outcomes"][0]["response"], "reject", "{round}");
+}
+
+#[test]
 fn one_issue_that_fails_stops_no_other() {
     let disk = RunDisk::with_state(&waiting("fr-1", "7"));
     for (uuid, work_id) in [("1", "8"), ("2", "PROJ-12"), ("3", "#9")] {

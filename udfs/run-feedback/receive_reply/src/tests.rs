@@ -200,6 +200,18 @@ fn a_command_alone_takes_the_comment_before() {
 }
 
 #[test]
+fn a_question_is_nobodys_answer_before_it() {
+    // Whoever lends us a token is the author of our questions as well.
+    let thread = Thread::default();
+    let host = host(&RunDisk::with_state(WAITING), &thread);
+    thread.write("sam", "Please reject this.");
+    thread.write("sam", &format!("Another?\n\n_Run ID: `{OTHER}` | Request ID: `fr-2`_"));
+    let id = thread.write("sam", "@faber resume");
+    let reply = deliver(&host, &id, "@faber resume", &[]);
+    assert_eq!((outcome(&reply).0, &reply["result"]["response"]), ("answered", &json!("reject")));
+}
+
+#[test]
 fn cancel_takes_what_is_offered() {
     let thread = Thread::default();
     let host = host(&RunDisk::with_state(WAITING), &thread);

@@ -1,12 +1,13 @@
 //! What a comment comes to, before anything is said.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::candidates::Candidates;
 use super::inbox::Inbox;
-use crate::after::is_after;
+use crate::after::{is_after, since};
 use crate::answer::Answer;
 use crate::codes::Code;
+use crate::comment::is_question;
 use crate::github::IssueComment;
 use crate::memory::{Done, MemoryGuard};
 use crate::notice::{Why, is_notice, notice};
@@ -106,7 +107,7 @@ impl Inbox<'_> {
             Some("resume") => {
                 let mut parsed = parse_reply(&comment.body, &kind, &options.to_string(), "")?;
                 if parsed.reason == Some("empty") {
-                    let before = self.comment_before(comment, request.get("requested_at"))?;
+                    let before = self.comment_before(comment, request)?;
                     parsed = parse_reply(&comment.body, &kind, &options.to_string(), &before)?;
                 }
                 match parsed.response {
@@ -202,15 +203,15 @@ impl Inbox<'_> {
     fn comment_before(
         &self,
         comment: &IssueComment,
-        requested_at: Option<&Value>,
+        request: &Map<String, Value>,
     ) -> Result<String, Stop> {
-        let since = requested_at.and_then(Value::as_str).unwrap_or(&comment.created_at);
-        let thread = self.thread_since(since)?;
+        let thread = self.thread_since(&since(request))?;
         let before = thread.iter().take_while(|other| other.id != comment.id).filter(|other| {
             other.author == comment.author
-                && other.created_at.as_str() >= since
+                && is_after(other, request)
                 && other.created_at <= comment.created_at
                 && !is_notice(&other.body)
+                && !is_question(&other.body)
         });
         Ok(before.last().map(|other| other.body.clone()).unwrap_or_default())
     }
