@@ -124,11 +124,13 @@ pub fn sanitise_segment(text: &str) -> Option<String> {
 
 /// The owner in a remote's address: `git@host:owner/repo.git`, `https://host/owner/repo`, `ssh://git@host:22/owner/repo`.
 ///
-/// Of a nested path it is the part right before the repository.
+/// Of a nested path it is the part right before the repository. A directory of this machine has none.
 pub fn owner_of_remote(url: &str) -> Option<&str> {
     let path = match url.trim().split_once("://") {
+        Some(("file", _)) => return None,
         Some((_, rest)) => rest.split_once('/')?.1,
-        None => url.trim().split_once(':')?.1,
+        // As git has it: a slash before the first colon makes it a path.
+        None => url.trim().split_once(':').filter(|(host, _)| !host.contains('/'))?.1,
     };
     let mut parts = path.trim_matches('/').rsplit('/');
     let _repository = parts.next()?;
@@ -241,6 +243,8 @@ mod tests {
             ("ssh://git@example.com:22/acme/widgets", Some("acme")),
             ("https://example.com/group/sub/widgets", Some("sub")),
             ("/srv/git/widgets.git", None),
+            ("./a:b/widgets.git", None),
+            ("file:///srv/git/widgets.git", None),
             ("https://example.com/widgets", None),
             ("", None),
         ] {
