@@ -503,9 +503,13 @@ fn requests_of_runs_are_answered_like_cards() {
         run_feedback(cwd, &["init-run", "--run-id", RUN, "--work-id", "258"]);
         let words =
             ["--run-id", RUN, "--phase", "build", "--step", "design-review", "--type", "approval"];
+        let context = [
+            "--context",
+            r#"{"summary": "two\nlines", "artifact_path": "specs/1.md", "cost": 1.50}"#,
+        ];
         let asked = run_feedback(
             cwd,
-            &[&["request-feedback"][..], &words, &["--prompt", "Is it ok?"]].concat(),
+            &[&["request-feedback"][..], &words, &["--prompt", "Is it ok?"], &context].concat(),
         );
         let id = parse(&asked)["result"]["request_id"].as_str().unwrap().to_owned();
         let listed = desk.json(0, &["list"]);
@@ -535,6 +539,13 @@ fn requests_of_runs_are_answered_like_cards() {
             shown.contains("step      design-review") && shown.contains("--action reject"),
             "{shown}"
         );
+        for part in [
+            "artifact  specs/1.md\n",
+            "\nsummary\n  | two\n  | lines\n",
+            "\ncontext\n  | {\n  |   \"cost\": 1.50\n  | }\n",
+        ] {
+            assert!(shown.contains(part), "no {part:?} in {shown}");
+        }
         for words in [&["answer", &id, "maybe"][..], &["answer", &id], &["dismiss", &id]] {
             desk.ends(2, words);
         }

@@ -243,6 +243,13 @@ fn item(run: &str, request: &str, reply: &Value, open: Option<&Value>) -> Item {
         || entry.as_ref().map(|entry| &entry["request_type"]),
         |open| Some(&open["type"]),
     );
+    // What §9 of the contract calls displayed; the rest is for those who want it.
+    let mut context = asked["context"].as_object().filter(|_| open.is_some()).cloned();
+    let mut shown = |name: &str| {
+        let value = context.as_mut().and_then(|members| members.shift_remove(name));
+        value.filter(|value| *value != false).as_ref().map(word).unwrap_or_default()
+    };
+    let (summary, artifact) = (shown("summary"), shown("artifact_path"));
     let facts = vec![
         ("request", request.to_owned()),
         ("state", told),
@@ -252,14 +259,15 @@ fn item(run: &str, request: &str, reply: &Value, open: Option<&Value>) -> Item {
         ("issue", word(&state["work_id"])),
         ("type", kind.map(word).unwrap_or_default()),
         ("asked at", open.map(|open| word(&open["requested_at"])).unwrap_or_default()),
+        ("artifact", artifact),
     ];
     let mut texts = Vec::new();
     let mut hints = Vec::new();
     if let Some(open) = open {
         texts.push(("asks", word(&open["prompt"])));
-        let context = &asked["context"];
-        if context.as_object().is_some_and(|members| !members.is_empty()) {
-            texts.push(("context", format!("{context:#}")));
+        texts.push(("summary", summary));
+        if let Some(rest) = context.filter(|members| !members.is_empty()) {
+            texts.push(("context", format!("{:#}", Value::Object(rest))));
         }
         let command = format!("udf-host inbox answer {request}");
         let options = options(open);
