@@ -1,5 +1,7 @@
 //! `udf-host run-feedback`: flags, standard output, banners and exit status of the scripts it stands in for.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -20,7 +22,7 @@ struct Ran {
 }
 
 /// Runs one operation in a directory, as a step of a script: nobody at the terminal.
-fn run(cwd: &Path, words: &[&str]) -> Ran {
+fn run(cwd: &Path, words: &[impl AsRef<OsStr>]) -> Ran {
     let output = Command::new(&built().host)
         .args(["--only", "--udfs"])
         .arg(&built().udfs)
@@ -159,6 +161,32 @@ fn refusals_are_numbers_to_a_script() {
     let low = run(folder.path(), &["emit-event", "--run-id", RUN, "--type", "checkpoint"]);
     let whole = ask(&folder, &[]);
     assert_eq!((low.exit, whole.exit), (2, 7), "{}{}", low.stderr, whole.stderr);
+}
+
+#[test]
+fn arguments_are_taken_as_they_are_or_refused() {
+    let folder = with_run();
+    let emit = ["emit-event", "--run-id", RUN, "--type", "checkpoint", "--message"];
+    let ran = run(folder.path(), &[&emit[..], &["--help"]].concat());
+    assert_eq!((ran.exit, parse(&ran.stdout)["event_id"].as_u64()), (0, Some(1)), "{}", ran.stderr);
+    let help = run(folder.path(), &["emit-event", "--run-id", RUN, "-h"]);
+    assert!(help.exit == 0 && help.stdout.starts_with("Usage: "), "{}", help.stdout);
+
+    let mut words: Vec<OsString> = emit.iter().map(OsString::from).collect();
+    words.push(OsString::from_vec(b"caf\xe9".to_vec()));
+    let odd = run(folder.path(), &words);
+    assert_eq!((odd.exit, odd.stdout.as_str()), (1, ""), "{}", odd.stderr);
+    assert_eq!(parse(&odd.stderr)["error"]["code"], "INVALID_ARGUMENT");
+    assert_eq!(state(&folder)["last_event_id"], 1, "nothing was written");
+}
+
+/// 3 would be "nothing is waiting", 4 "another request is open": a step must not go on by a slip or a fault of ours.
+#[test]
+fn what_is_wrong_with_the_host_is_no_answer_of_an_operation() {
+    let folder = with_run();
+    let slip = run(folder.path(), &["proces-response", "--run-id", RUN]);
+    assert_eq!((slip.exit, slip.stdout.as_str()), (1, ""), "{}", slip.stderr);
+    assert_eq!(parse(&slip.stderr)["error"]["code"], "UNKNOWN_OPERATION");
 }
 
 #[test]

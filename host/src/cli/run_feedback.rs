@@ -10,6 +10,7 @@ mod poll;
 mod question;
 mod stand_in;
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 
 use clap::{Args, Subcommand};
@@ -34,11 +35,11 @@ answered on issues, `answer` takes a line for each of many runs.
 
 Exit codes: 0 done, otherwise the number in the refusal on standard error:
   1  cannot proceed: something is missing or malformed
-  2  unknown feedback type; of the low-level operations: state not written
+  2  unknown feedback type; of the low-level operations: state not written, or the host failed
   3  nothing is waiting for an answer
   4  another request is open
   5  not an offered option
-  7  state not written, run closed, or a request already open";
+  7  state not written, run closed, a request already open, or the host failed";
 
 /// Call an operation of `run-feedback` as the script it stands in for.
 #[derive(Debug, Args)]
@@ -55,40 +56,64 @@ enum Words {
     StandInTracker(stand_in::StandIn),
     /// The operation, `emit-event` or `emit_event`, then its flags.
     #[command(external_subcommand)]
-    Of(Vec<String>),
+    Of(Vec<OsString>),
 }
 
 impl RunFeedback {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
-        let words = match self.words {
-            Words::Of(words) => words,
-            Words::Poll(poll) => return poll.run(&Project { host: Host::start(config)? }),
-            Words::Answer(answers) => return answers.run(&Project { host: Host::start(config)? }),
-            Words::StandInTracker(tracker) => return tracker.run(),
-        };
-        let (name, arguments) =
-            words.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
-        let project = Project { host: Host::start(config)? };
-        let op = name.replace('-', "_");
-        let declared = project.flags(&op)?;
-        if arguments.iter().any(|argument| argument == "--help" || argument == "-h") {
-            output::line(&flags::usage(name, &declared))?;
-            return Ok(Exit::Done);
-        }
-        let params = match flags::parse(&declared, arguments) {
-            Ok(params) => params,
-            Err(message) => return refused(&refusal(name, "INVALID_ARGUMENT", 1, &message)),
-        };
-        match op.as_str() {
-            "request_feedback" => project.request(params),
-            "process_response" => project.respond(&params),
-            _ => match project.call(&op, &params)? {
-                Said::Text(text) => print(&text),
-                Said::Json(reply) if is_refusal(&reply) => refused(&reply),
-                Said::Json(reply) => print(&pretty(&reply)?),
-            },
+        match self.words {
+            Words::Of(words) => {
+                let (name, arguments) = words
+                    .split_first()
+                    .map_or((OsStr::new(""), &[][..]), |(op, rest)| (op.as_os_str(), rest));
+                let name = name.to_string_lossy();
+                stand_in_for(config, &name, arguments).or_else(|error| fault(&name, &error))
+            }
+            Words::Poll(poll) => poll.run(&Project { host: Host::start(config)? }),
+            Words::Answer(answers) => Host::start(config)
+                .and_then(|host| answers.run(&Project { host }))
+                .or_else(|error| fault("answer", &error)),
+            Words::StandInTracker(tracker) => tracker.run(),
         }
     }
+}
+
+/// Does what the script of this name does.
+fn stand_in_for(config: Config, name: &str, arguments: &[OsString]) -> Result<Exit, HostError> {
+    let project = Project { host: Host::start(config)? };
+    let op = name.replace('-', "_");
+    let declared = project.flags(&op)?;
+    let params = match flags::parse(&declared, arguments) {
+        Ok(flags::Asked::Call(params)) => params,
+        Ok(flags::Asked::Help) => {
+            return output::line(&flags::usage(name, &declared)).map(|()| Exit::Done);
+        }
+        Err(message) => return refused(&refusal(name, "INVALID_ARGUMENT", 1, &message)),
+    };
+    match op.as_str() {
+        "request_feedback" => project.request(params),
+        "process_response" => project.respond(&params),
+        _ => match project.call(&op, &params)? {
+            Said::Text(text) => print(&text),
+            Said::Json(reply) if is_refusal(&reply) => refused(&reply),
+            Said::Json(reply) => print(&pretty(&reply)?),
+        },
+    }
+}
+
+/// What is wrong with the host itself. Its own exit codes mean something else to a script: 3 would be that nothing waits.
+fn fault(name: &str, error: &HostError) -> Result<Exit, HostError> {
+    let op = name.replace('-', "_");
+    let whole = matches!(op.as_str(), "request_feedback" | "process_response" | "answer");
+    let (code, number) = match Exit::of(error) {
+        Exit::Unknown => ("UNKNOWN_OPERATION", 1),
+        Exit::Usage => ("INVALID_ARGUMENT", 1),
+        _ if whole => ("HOST_FAILED", 7),
+        _ => ("HOST_FAILED", 2),
+    };
+    let report = Exit::report(error);
+    let message = report.strip_prefix("udf-host: ").unwrap_or(&report);
+    refused(&refusal(name, code, number, message))
 }
 
 /// What an operation answers.

@@ -17,7 +17,8 @@ A line answers the run that waits for the work item: `#258: approve`, `258: 1`, 
 is understood as on an issue. Instead of the work item a line may name the run. Lines answer one after another.
 
 Exit codes: 0 every line that names a waiting run was recorded; a line that names none is a warning. Otherwise the number
-of the first refusal: 3 somebody was faster, 4 several runs wait for the item, 5 not an option, 7 state not written.";
+of the first refusal: 3 somebody was faster, 4 several runs wait for the item, 5 not an option, 7 state not written or the
+host failed.";
 
 /// Answer the open requests of many runs at once.
 #[derive(Debug, Args)]

@@ -1,5 +1,7 @@
 //! Flags from what an operation declares: `--run-id X` is parameter `run_id`.
 
+use std::ffi::OsString;
+
 use sdk::host::Descriptor;
 
 /// One flag.
@@ -30,30 +32,45 @@ pub(super) fn of(descriptor: &Descriptor) -> Vec<Flag> {
     flags
 }
 
-/// Turns arguments into parameters. A value is the next argument, whatever it looks like; of a flag given twice the last
-/// counts, as in the scripts.
+/// What a command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// The operation, with these parameters.
+    Call(Vec<(String, String)>),
+    /// Its flags.
+    Help,
+}
+
+/// Turns arguments into parameters. A value is the next argument, whatever it looks like, `--help` included; of a flag
+/// given twice the last counts, as in the scripts.
 ///
 /// # Errors
 /// What is wrong, for people.
-pub(super) fn parse(flags: &[Flag], arguments: &[String]) -> Result<Vec<(String, String)>, String> {
+pub(super) fn parse(flags: &[Flag], arguments: &[OsString]) -> Result<Asked, String> {
     let mut params: Vec<(String, String)> = Vec::new();
     let mut rest = arguments.iter().peekable();
     while let Some(argument) = rest.next() {
-        let name = argument.strip_prefix("--").unwrap_or_default();
+        if argument == "--help" || argument == "-h" {
+            return Ok(Asked::Help);
+        }
+        let name = argument.to_str().and_then(|text| text.strip_prefix("--")).unwrap_or_default();
         let flag = flags.iter().find(|flag| flag.name == name).ok_or_else(|| {
             let known: Vec<String> = flags.iter().map(|flag| format!("--{}", flag.name)).collect();
             format!("unknown argument {argument:?}; known: {}", known.join(" "))
         })?;
         let text = if flag.switch {
-            rest.next_if(|next| matches!(next.as_str(), "true" | "false"))
-                .map_or("true", String::as_str)
+            let said = rest.next_if(|next| *next == "true" || *next == "false");
+            said.and_then(|said| said.to_str()).unwrap_or("true")
         } else {
-            rest.next().ok_or_else(|| format!("--{name} needs a value"))?
+            let value = rest.next().ok_or_else(|| format!("--{name} needs a value"))?;
+            value
+                .to_str()
+                .ok_or_else(|| format!("the value of --{name} is not UTF-8: {value:?}"))?
         };
         params.retain(|(known, _)| *known != flag.param);
         params.push((flag.param.clone(), text.to_owned()));
     }
-    Ok(params)
+    Ok(Asked::Call(params))
 }
 
 /// One line of help.
@@ -68,6 +85,8 @@ pub(super) fn usage(op: &str, flags: &[Flag]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn flags() -> Vec<Flag> {
@@ -79,9 +98,9 @@ mod tests {
 
     #[track_caller]
     fn check(line: &[&str], want: Result<&[(&str, &str)], &str>) {
-        let arguments: Vec<String> = line.iter().map(|&word| word.to_owned()).collect();
+        let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
         match (parse(&flags(), &arguments), want) {
-            (Ok(params), Ok(want)) => {
+            (Ok(Asked::Call(params)), Ok(want)) => {
                 let params: Vec<(&str, &str)> =
                     params.iter().map(|(name, text)| (&**name, &**text)).collect();
                 assert_eq!(params, want, "{line:?}");
@@ -111,6 +130,25 @@ mod tests {
         check(&["--run_id", "r"], Err("unknown argument"));
         check(&["--run-id=r"], Err("unknown argument"));
         check(&["--run-id"], Err("--run-id needs a value"));
+    }
+
+    #[test]
+    fn help_is_asked_for_where_a_flag_may_stand() {
+        for line in [&["--help"][..], &["-h"], &["--run-id", "r", "--replace", "--help"]] {
+            let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
+            assert_eq!(parse(&flags(), &arguments), Ok(Asked::Help), "{line:?}");
+        }
+        check(&["--message", "--help"], Ok(&[("message", "--help")]));
+        check(&["--message", "-h", "--run-id", "r"], Ok(&[("message", "-h"), ("run_id", "r")]));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        let odd = OsString::from_vec(b"caf\xe9".to_vec());
+        let fault = parse(&flags(), &["--message".into(), odd.clone()]).unwrap_err();
+        assert!(fault.contains("--message is not UTF-8"), "{fault}");
+        let fault = parse(&flags(), &[odd]).unwrap_err();
+        assert!(fault.contains("unknown argument"), "{fault}");
     }
 
     #[test]
