@@ -184,6 +184,8 @@ fn arguments_are_taken_as_they_are_or_refused() {
 #[test]
 fn what_is_wrong_with_the_host_is_no_answer_of_an_operation() {
     let folder = with_run();
+    let init = run(folder.path(), &["init-run", "--run-id"]);
+    assert_eq!(parse(&init.stderr)["operation"], "init-run-directory", "as in its other replies");
     let slip = run(folder.path(), &["proces-response", "--run-id", RUN]);
     assert_eq!((slip.exit, slip.stdout.as_str()), (1, ""), "{}", slip.stderr);
     assert_eq!(parse(&slip.stderr)["error"]["code"], "UNKNOWN_OPERATION");

@@ -30,8 +30,11 @@ const WORKSPACE: &str = "_core";
 const PROJECT: &str = "run-feedback";
 
 const HELP: &str = "\
-Flags are the parameters of the operation: `--run-id X` is `run_id`; `OP --help` lists them. `poll` brings in what people
-answered on issues, `answer` takes a line for each of many runs.
+Operations: request-feedback, process-response, generate-request-id, format-feedback-comment,
+update-feedback-state, get-user-identity, emit-event, generate-run-id, init-run, get-run,
+list-runs, list-pending, resume-run, parse-issue-reply. Their flags are their parameters:
+`--run-id X` is `run_id`; `OP --help` lists them. `poll` brings in what people answered on
+issues, `answer` takes a line for each of many runs.
 
 Exit codes: 0 done, otherwise the number in the refusal on standard error:
   1  cannot proceed: something is missing or malformed
@@ -293,7 +296,11 @@ fn is_refusal(reply: &Value) -> bool {
 }
 
 fn refusal(op: &str, code: &str, number: u8, message: &str) -> Value {
-    let operation = op.replace('_', "-");
+    let operation = match op.replace('_', "-") {
+        // The script is called after what it makes, and so is the operation in its own replies.
+        name if name == "init-run" => "init-run-directory".to_owned(),
+        name => name,
+    };
     json!({"status": "error", "operation": operation, "error": {"code": code, "number": number, "message": message}})
 }
 

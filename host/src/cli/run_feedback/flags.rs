@@ -56,7 +56,8 @@ pub(super) fn parse(flags: &[Flag], arguments: &[OsString]) -> Result<Asked, Str
         let name = argument.to_str().and_then(|text| text.strip_prefix("--")).unwrap_or_default();
         let flag = flags.iter().find(|flag| flag.name == name).ok_or_else(|| {
             let known: Vec<String> = flags.iter().map(|flag| format!("--{}", flag.name)).collect();
-            format!("unknown argument {argument:?}; known: {}", known.join(" "))
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(" ") };
+            format!("unknown argument {argument:?}; known: {known}")
         })?;
         let text = if flag.switch {
             let said = rest.next_if(|next| *next == "true" || *next == "false");
