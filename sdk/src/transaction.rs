@@ -13,7 +13,8 @@ use crate::record::Record;
 use crate::wire::{Begun, Change, CommitRequest, RollbackRequest};
 
 /// A change of one or more collections that is made as a whole or not at all. Other writers of these
-/// collections wait until it ends. Dropped without [`Transaction::commit`] it changes nothing.
+/// collections wait until it ends. Dropped without [`Transaction::commit`] it changes nothing; if what it
+/// saw turns out not to be stored, the call as a whole fails.
 #[derive(Debug)]
 pub struct Transaction<'c> {
     context: &'c Context,
@@ -113,8 +114,12 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         if self.open {
             let request = RollbackRequest { transaction: self.transaction };
-            // The host ends a transaction with its call in any case; after a fault this is refused.
-            let _ = self.context.request(Method::ROLLBACK, &request);
+            // The host ends a transaction with its call in any case. But what this one saw may be the
+            // change of another caller, written together with this one: if that could not be stored, an
+            // answer made of it would tell of what is not there.
+            if let Err(error) = self.context.request(Method::ROLLBACK, &request) {
+                self.context.fail(error);
+            }
         }
     }
 }

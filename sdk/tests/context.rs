@@ -380,27 +380,39 @@ fn lines_deadline_and_cancellation() {
     assert!(ctx.cancelled());
 }
 
+/// A host that fails at one kind of request.
+struct Failing {
+    at: sdk::abi::Method,
+    session: sdk::host::StoreSession,
+}
+
+impl Failing {
+    fn new(at: sdk::abi::Method, host: &TestHost) -> Self {
+        let store = core_store::Store::open(core_store::StoreOptions::default());
+        let access = sdk::host::Descriptor::of(UDF.plugin()).expect("a plugin of ours").access();
+        let app = store.app(host.app_dir());
+        Self { at, session: sdk::host::StoreSession::new(&store, app, access.into()) }
+    }
+}
+
+impl sdk::host::HostService for Failing {
+    fn call(&self, method: sdk::abi::Method, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        if method == self.at {
+            return Err(UdfError::new(ErrorKind::Timeout, "too late"));
+        }
+        self.session.call(method, request).expect("a request of the store")
+    }
+    fn cancelled(&self) -> bool {
+        false
+    }
+}
+
 /// A look into a collection has no error of its own, so the host's fault must not pass for "nothing
 /// found": it becomes the answer of the call, and nothing is written after it.
 #[test]
 fn a_fault_of_the_host_during_a_look_is_not_lost() {
-    struct Failing(sdk::host::StoreSession);
-    impl sdk::host::HostService for Failing {
-        fn call(&self, method: sdk::abi::Method, request: &[u8]) -> Result<Vec<u8>, UdfError> {
-            match method {
-                sdk::abi::Method::FIND => Err(UdfError::new(ErrorKind::Timeout, "too late")),
-                _ => self.0.call(method, request).expect("a request of the store"),
-            }
-        }
-        fn cancelled(&self) -> bool {
-            false
-        }
-    }
     let host = host();
-    let store = core_store::Store::open(core_store::StoreOptions::default());
-    let access = sdk::host::Descriptor::of(UDF.plugin()).unwrap().access();
-    let session = sdk::host::StoreSession::new(&store, store.app(host.app_dir()), access.into());
-    with_context(&Failing(session), |ctx| {
+    with_context(&Failing::new(sdk::abi::Method::FIND, &host), |ctx| {
         let tx = ctx.begin(&["cards"]).unwrap();
         let mut cards = tx.collection("cards").unwrap();
         assert_eq!(cards.get("card_1"), None);
@@ -408,6 +420,16 @@ fn a_fault_of_the_host_during_a_look_is_not_lost() {
         assert_eq!(tx.commit().unwrap_err().kind(), ErrorKind::Timeout);
     });
     assert_eq!(host.file("state/cards.json").unwrap(), CARDS);
+}
+
+/// What a transaction saw may never have been stored, which shows when it ends, even without a change.
+#[test]
+fn a_fault_at_the_end_of_a_dropped_transaction_is_not_lost() {
+    let host = host();
+    with_context(&Failing::new(sdk::abi::Method::ROLLBACK, &host), |ctx| {
+        drop(ctx.begin(&["cards"]).unwrap());
+        assert_eq!(ctx.read("cards").unwrap_err().kind(), ErrorKind::Timeout);
+    });
 }
 
 #[test]

@@ -6,11 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::fixture::write;
-use crate::support::host_process::{HostOptions, HostProcess};
+use crate::support::host_process::{HostOptions, HostProcess, wait_until};
 use crate::support::{parse, skipped};
 
 fn cards(root: &Path) -> Vec<Value> {
@@ -90,6 +91,40 @@ fn of_many_answers_exactly_one_wins() {
         "{lost:?}"
     );
     assert_eq!(cards(folder.path())[0], won[0], "the stored card is the winner's");
+}
+
+#[test]
+fn nobody_is_told_of_a_card_that_could_not_be_stored() {
+    const CALLERS: usize = 16;
+    let folder = tempfile::tempdir().unwrap();
+    let host = host_on(folder.path());
+    create(&host, "kept");
+    let state = folder.path().join("state");
+    let before = fs::read(state.join("cards.json")).unwrap();
+    // What stands where new content is written first stops even a privileged user.
+    fs::create_dir(state.join("cards.json.tmp")).unwrap();
+    // All come while the sentinel is held, so that they are written together: one makes the card, the others find it.
+    let sentinel = File::open(state.join(".cards.lock")).unwrap();
+    sentinel.lock().unwrap();
+    let overrides = json!({"payload": {}, "task_id": "t", "idempotency_key": "k"});
+    let answers: Vec<(u16, Value)> = thread::scope(|scope| {
+        let ask = || host.exec("_core", "feedback-management", "create_card", &overrides);
+        let running: Vec<_> = (0..CALLERS).map(|_| scope.spawn(ask)).collect();
+        let all = format!("udf_host_calls_in_flight {CALLERS}");
+        wait_until(Duration::from_secs(60), "all callers", || {
+            host.get("/metrics").text.lines().any(|line| line == all).then_some(())
+        });
+        sentinel.unlock().unwrap();
+        running.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    for (status, envelope) in answers {
+        assert_eq!((status, &envelope["data"]), (422, &Value::Null), "{envelope}");
+    }
+    assert_eq!(fs::read(state.join("cards.json")).unwrap(), before);
+    fs::remove_dir(state.join("cards.json.tmp")).unwrap();
+    let (status, envelope) = host.exec("_core", "feedback-management", "create_card", &overrides);
+    assert_eq!(status, 200, "{envelope}");
+    assert_eq!(cards(folder.path()).len(), 2);
 }
 
 #[test]
