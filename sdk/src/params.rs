@@ -108,17 +108,24 @@ impl FromParam<'_> for JsonText {
     }
 }
 
-/// A parameter that is read as JSON into `T`; `""` is `null`. For values that are only passed on,
-/// [`JsonText`] keeps every digit and takes any depth.
+/// A parameter that is read as JSON into `T`; `""` is the first of `null`, `[]`, `{}`, `""`, `0` and `false`
+/// that is a `T`: no list is an empty list. For values that are only passed on, [`JsonText`] keeps every
+/// digit and takes any depth.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Json<T>(pub T);
+
+const ZEROS: [&str; 6] = ["null", "[]", "{}", "\"\"", "0", "false"];
 
 impl<T: DeserializeOwned> FromParam<'_> for Json<T> {
     const JSON_TYPE: &'static str = "json";
     fn from_param(text: &str) -> Result<Self, String> {
-        serde_json::from_str(if text.is_empty() { "null" } else { text })
-            .map(Self)
-            .map_err(|error| format!("JSON of the documented form ({error})"))
+        let zero = || ZEROS.iter().find_map(|zero| serde_json::from_str(zero).ok());
+        match if text.is_empty() { zero() } else { None } {
+            Some(zero) => Ok(Self(zero)),
+            None => serde_json::from_str(text)
+                .map(Self)
+                .map_err(|error| format!("JSON of the documented form ({error})")),
+        }
     }
 }
 

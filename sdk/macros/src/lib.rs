@@ -48,7 +48,7 @@ use proc_macro::TokenStream;
 ///
 /// | `#[arg(…)]` | A parameter that is left out is |
 /// |---|---|
-/// | `default` | the zero value: `""`, `0`, `false`, `null` |
+/// | `default` | the zero value: `""`, `0`, `false`, `null`, `[]` |
 /// | `default = "pending"` | this value (a literal) |
 ///
 /// `#[arg(filters = "taskId")]` says that the parameter does no more than filter by a column: without it the operation

@@ -89,6 +89,11 @@ fn json_parameters() {
     check(&[], 3, Ok(Json(serde_json::Value::Null)));
     check(&[], 3, Ok(Json(None::<u8>)));
     check(&[], 3, Ok(JsonText::parse("null").unwrap()));
+    check(&[], 3, Ok(Json(Vec::<u8>::new())));
+    check(&[("payload", "")], 3, Ok(Json(std::collections::BTreeMap::<String, u8>::new())));
+    check(&[], 3, Ok(Json(String::new())));
+    check(&[], 3, Ok(Json(0_u8)));
+    check(&[], 3, Ok(Json(false)));
     let big = r#"{"n":123456789012345678901234567890,"s":"\ud800"}"#;
     check(&[("payload", big)], 3, Ok(JsonText::parse(big).unwrap()));
     let error = Arguments::new(CallFrame { params: vec![("payload", "{")] }, &SPEC)
