@@ -292,7 +292,10 @@ impl Config {
             plugins,
             only: first(sources, |s| s.only).unwrap_or(false),
             no_build: first(sources, |s| s.no_build).unwrap_or(false),
-            app_dir: first(sources, |s| s.app_dir.clone()),
+            // Empty means absent, as everywhere with this folder.
+            app_dir: first(sources, |s| {
+                s.app_dir.clone().filter(|dir| !dir.as_os_str().is_empty())
+            }),
             durability: first(sources, |s| s.durability).unwrap_or_default(),
             port: first(sources, |s| s.port).unwrap_or(0),
             exit_with_parent: first(sources, |s| s.exit_with_parent).unwrap_or(false),
@@ -405,12 +408,14 @@ mod tests {
         })
         .unwrap();
         let file: Settings =
-            toml::from_str("in-flight = 3\ntimeout-ms = 9\ndurability = \"os\"").unwrap();
+            toml::from_str("in-flight = 3\ntimeout-ms = 9\ndurability = \"os\"\napp-dir = \"\"")
+                .unwrap();
         let config = Config::resolve(&[flags, env, file], Some(Path::new("/h")), None, None);
         assert_eq!(config.port, 7);
         assert_eq!(config.udfs, ["a", "b", "c"].map(PathBuf::from));
         assert_eq!(config.timeout, Duration::from_millis(1500));
         assert_eq!((config.in_flight, config.durability), (3, Durability::Os));
+        assert_eq!(config.app_dir, None);
         assert_eq!(config.cache_dir, Path::new("/h/.cache/udf-host"));
     }
 
