@@ -1,17 +1,24 @@
 //! A confined directory under one lock: documents that are replaced whole, files that are created
 //! once, files that only grow.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fmt;
-use std::ops::Deref;
+mod draft;
+mod guard;
+mod lane;
+
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::backend::{Entry, Held, WriteMode};
+use crate::backend::Entry;
 use crate::error::io_error;
 use crate::store::Shared;
 use crate::{Durability, StoreError};
+
+pub use draft::Draft;
+pub use guard::FolderGuard;
+pub(crate) use lane::FolderLanes;
+use lane::Lane;
 
 /// One directory below a root it cannot leave, by `..` or through a symbolic link. Names are plain,
 /// joined by `/` (`events/001-start.json`). Reading needs no lock, as documents are renamed into
@@ -23,81 +30,6 @@ pub struct Folder {
     root: PathBuf,
     path: PathBuf,
     lock_path: PathBuf,
-}
-
-/// The exclusive right to write one folder, across processes. Released when dropped; the lock file
-/// stays, as removing it would let two holders in.
-pub struct FolderGuard {
-    folder: Folder,
-    // The lock goes before the lane: fields drop in order.
-    _held: Held,
-    _turn: LaneTurn,
-}
-
-/// Files of a folder that is being built, in order to appear whole.
-#[derive(Debug)]
-pub struct Draft<'a> {
-    folder: &'a Folder,
-    dir: PathBuf,
-    dirs: BTreeSet<PathBuf>,
-}
-
-/// Threads of this process that want one folder wait here, where waking is prompt, not at the lock.
-#[derive(Debug, Default)]
-struct Lane {
-    state: Mutex<LaneState>,
-    free: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct LaneState {
-    busy: bool,
-    /// Whether left-overs of a crash have been removed.
-    swept: bool,
-}
-
-/// The lanes of all folders in use.
-#[derive(Debug, Default)]
-pub(crate) struct FolderLanes(Mutex<HashMap<PathBuf, Arc<Lane>>>);
-
-/// Lanes kept before those that nobody holds are dropped.
-const MAX_LANES: usize = 256;
-
-impl FolderLanes {
-    fn get(&self, path: &Path) -> Arc<Lane> {
-        let mut lanes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lanes.len() >= MAX_LANES {
-            lanes.retain(|_, lane| Arc::strong_count(lane) > 1);
-        }
-        Arc::clone(lanes.entry(path.to_owned()).or_default())
-    }
-}
-
-struct LaneTurn(Arc<Lane>);
-
-impl Drop for LaneTurn {
-    fn drop(&mut self) {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner).busy = false;
-        self.0.free.notify_one();
-    }
-}
-
-impl Lane {
-    fn enter(self: &Arc<Self>, until: Instant) -> Option<LaneTurn> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.busy {
-            let left = until.checked_duration_since(Instant::now())?;
-            state = self.free.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        state.busy = true;
-        Some(LaneTurn(Arc::clone(self)))
-    }
-
-    /// Whether this is the first holder in this process.
-    fn first(&self) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        !std::mem::replace(&mut state.swept, true)
-    }
 }
 
 fn check_part(name: &str, whole: &str) -> Result<(), StoreError> {
@@ -297,190 +229,5 @@ impl Folder {
             self.shared.backend.sync_dir(dir).map_err(io_error("make durable", dir))?;
         }
         Ok(())
-    }
-}
-
-impl Draft<'_> {
-    fn add_dir(&mut self, dir: &Path) -> Result<(), StoreError> {
-        if self.dirs.insert(dir.to_owned()) {
-            self.folder
-                .shared
-                .backend
-                .create_dirs(dir, false)
-                .map_err(io_error("create the directory", dir))?;
-        }
-        Ok(())
-    }
-
-    /// Adds an empty directory.
-    pub fn dir(&mut self, name: &str) -> Result<(), StoreError> {
-        check_relative(name)?;
-        let mut dir = self.dir.clone();
-        for part in name.split('/') {
-            dir.push(part);
-            self.add_dir(&dir)?;
-        }
-        Ok(())
-    }
-
-    /// Adds a file, and the directories on its way.
-    pub fn file(&mut self, name: &str, content: &str) -> Result<(), StoreError> {
-        check_relative(name)?;
-        if let Some((dir, _)) = name.rsplit_once('/') {
-            self.dir(dir)?;
-        }
-        let path = self.dir.join(name);
-        self.folder
-            .shared
-            .backend
-            .write(&path, &[content.as_bytes()], WriteMode::New, self.folder.sync())
-            .map_err(io_error("write", &path))
-    }
-}
-
-impl Deref for FolderGuard {
-    type Target = Folder;
-
-    fn deref(&self) -> &Folder {
-        &self.folder
-    }
-}
-
-impl fmt::Debug for FolderGuard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FolderGuard").field(&self.folder.path).finish()
-    }
-}
-
-impl FolderGuard {
-    /// Removes temporary files that a crash has left. Under the lock nobody else has any.
-    fn sweep(&self) -> Result<(), StoreError> {
-        let backend = &self.folder.shared.backend;
-        let list = |dir: &Path| backend.list(dir).map_err(io_error("list", dir));
-        let mut dirs = vec![self.folder.path.clone()];
-        while let Some(dir) = dirs.pop() {
-            for entry in list(&dir)?.unwrap_or_default() {
-                let path = dir.join(&entry.name);
-                if entry.is_dir {
-                    dirs.push(path);
-                } else if is_hidden(&entry.name) {
-                    backend.remove(&path).map_err(io_error("remove", &path))?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts a document in place of what stands there, or nowhere yet: its content is on the disk
-    /// before its name is.
-    pub fn replace(&self, name: &str, content: &str) -> Result<(), StoreError> {
-        self.put(name, content, |temp, path| {
-            self.folder.shared.backend.rename(temp, path).map(|()| true)
-        })
-        .map(|_| ())
-    }
-
-    /// As [`replace`](Self::replace), but `false` and nothing done when anything stands there.
-    pub fn create_new(&self, name: &str, content: &str) -> Result<bool, StoreError> {
-        self.put(name, content, |temp, path| self.folder.shared.backend.rename_new(temp, path))
-    }
-
-    fn put(
-        &self,
-        name: &str,
-        content: &str,
-        rename: impl FnOnce(&Path, &Path) -> std::io::Result<bool>,
-    ) -> Result<bool, StoreError> {
-        let (path, dir) = self.position(name)?;
-        let folder = &self.folder;
-        let backend = &folder.shared.backend;
-        if dir != folder.path {
-            backend
-                .create_dirs(&dir, folder.sync())
-                .map_err(io_error("create the directory", &dir))?;
-        }
-        let last = name.rsplit('/').next().unwrap_or(name);
-        let temp = dir.join(hidden(last, "tmp").map_err(io_error("name", &path))?);
-        let done = backend
-            .write(&temp, &[content.as_bytes()], WriteMode::New, folder.sync())
-            .map_err(io_error("write", &temp))
-            .and_then(|()| rename(&temp, &path).map_err(io_error("replace", &path)));
-        if !matches!(done, Ok(true)) {
-            // Best effort: a left-over is never read and the next start removes it.
-            let _ = backend.remove(&temp);
-        }
-        if done? {
-            folder.sync_names(&dir)?;
-            return Ok(true);
-        }
-        Ok(false)
-    }
-
-    /// Adds whole lines to a document that grows, creating it and its directory. One write at its end:
-    /// what stands there is never touched, and after a crash a reader finds the old bytes, or those and
-    /// some or all of the new ones. A line that a crash has torn is ended first. A link is refused.
-    pub fn append(&self, name: &str, lines: &str) -> Result<(), StoreError> {
-        let (path, dir) = self.position(name)?;
-        let folder = &self.folder;
-        let backend = &folder.shared.backend;
-        if backend.is_link(&path).map_err(io_error("read", &path))? {
-            return Err(StoreError::Outside { path, root: folder.path.clone() });
-        }
-        if dir != folder.path {
-            backend
-                .create_dirs(&dir, folder.sync())
-                .map_err(io_error("create the directory", &dir))?;
-        }
-        let is_new = backend.stamp(&path).map_err(io_error("read", &path))?.is_none();
-        let last = backend.last_byte(&path).map_err(io_error("read", &path))?;
-        let torn = last.is_some_and(|byte| byte != b'\n');
-        let parts: [&[u8]; 2] = [if torn { b"\n" } else { b"" }, lines.as_bytes()];
-        backend
-            .write(&path, &parts, WriteMode::Append, folder.sync())
-            .map_err(io_error("append to", &path))?;
-        if is_new {
-            folder.sync_names(&dir)?;
-        }
-        Ok(())
-    }
-
-    /// Gives a document another name in this folder, its bytes untouched; `false`, and nothing done, when
-    /// anything stands there.
-    pub fn rename(&self, from: &str, to: &str) -> Result<bool, StoreError> {
-        let (from, old_dir) = self.position(from)?;
-        let (to, new_dir) = self.position(to)?;
-        let folder = &self.folder;
-        let renamed =
-            folder.shared.backend.rename_new(&from, &to).map_err(io_error("rename", &from))?;
-        if renamed {
-            folder.sync_names(&new_dir)?;
-            if old_dir != new_dir {
-                folder.sync_names(&old_dir)?;
-            }
-        }
-        Ok(renamed)
-    }
-
-    /// The path of a name and its directory, which must be in the folder. The path itself may be a link:
-    /// whoever writes replaces it or refuses it, and never follows it.
-    fn position(&self, name: &str) -> Result<(PathBuf, PathBuf), StoreError> {
-        check_relative(name)?;
-        let folder = &self.folder;
-        let path = folder.path.join(name);
-        let dir = path.parent().unwrap_or(&folder.path).to_owned();
-        folder.confine(&folder.path, &folder.root)?;
-        folder.confine(&dir, &folder.path)?;
-        Ok((path, dir))
-    }
-
-    /// Removes a file; `false` when there was none.
-    pub fn remove(&self, name: &str) -> Result<bool, StoreError> {
-        let (path, dir) = self.position(name)?;
-        let folder = &self.folder;
-        let removed = folder.shared.backend.remove(&path).map_err(io_error("remove", &path))?;
-        if removed {
-            folder.sync_names(&dir)?;
-        }
-        Ok(removed)
     }
 }
