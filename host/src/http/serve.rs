@@ -1,20 +1,21 @@
 //! The router on its sockets: accepts, watches connections, ends in good order.
 //!
-//! One [`Connection`] per socket says what phase it is in. Requests only store to it; a janitor that wakes once a second (while there is a connection at all) compares it with the limits, so that no request pays for a timer.
+//! One [`Connection`] per socket says what phase it is in. Requests only store to it; a janitor that wakes once a second
+//! (while there is a connection at all) compares it with the limits, so that no request pays for a timer.
+
+mod connection;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::io;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::Request;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Bound, Router};
 use crate::envelope;
+use connection::{BODY, BUSY, CLOSE, Connection, FINISH, HEAD, IDLE, REPLY, Upload, Watched};
 
 /// Connections at one time; the next one is told to come back.
 pub(super) const MAX_CONNECTIONS: usize = 1024;
@@ -122,70 +124,6 @@ struct Server {
     /// Milliseconds since the start when last somebody looked at the real clock.
     clock: Arc<AtomicU64>,
     changed: Notify,
-}
-
-/// What one socket is doing.
-#[derive(Debug)]
-struct Connection {
-    phase: AtomicU8,
-    /// When the phase began, or for a body when its last bytes came; by the server's clock.
-    since: AtomicU64,
-    order: AtomicU8,
-    ordered: Notify,
-    clock: Arc<AtomicU64>,
-}
-
-/// Waiting for the first byte of a request.
-const IDLE: u8 = 0;
-/// Between the first byte of a request and the end of its head.
-const HEAD: u8 = 1;
-/// The router waits for more of the body.
-const BODY: u8 = 2;
-/// The router has the request.
-const BUSY: u8 = 3;
-/// The reply is on its way out.
-const REPLY: u8 = 4;
-
-/// Finish the request that runs, take no other.
-const FINISH: u8 = 1;
-/// Close now.
-const CLOSE: u8 = 2;
-
-impl Connection {
-    fn enter(&self, phase: u8) {
-        self.since.store(self.clock.load(Relaxed), Relaxed);
-        self.phase.store(phase, Relaxed);
-    }
-
-    fn bytes_came(&self) {
-        match self.phase.load(Relaxed) {
-            IDLE => self.enter(HEAD),
-            BODY => self.enter(BODY),
-            _ => {}
-        }
-    }
-
-    fn bytes_went(&self) {
-        if self.phase.load(Relaxed) == REPLY {
-            self.enter(REPLY);
-        }
-    }
-
-    fn all_bytes_went(&self) {
-        if self.phase.load(Relaxed) == REPLY {
-            self.enter(IDLE);
-        }
-    }
-
-    /// Whether a request is between its head and the last byte of its reply.
-    fn is_busy(&self) -> bool {
-        matches!(self.phase.load(Relaxed), BODY | BUSY | REPLY)
-    }
-
-    fn order(&self, order: u8) {
-        self.order.fetch_max(order, Relaxed);
-        self.ordered.notify_one();
-    }
 }
 
 impl Server {
@@ -361,93 +299,6 @@ async fn turn_away(mut stream: TcpStream) {
         Ok::<_, std::io::Error>(())
     })
     .await;
-}
-
-/// A request body, telling its [`Connection`] when the router has to wait for it.
-struct Upload<'a> {
-    inner: Incoming,
-    connection: &'a Connection,
-}
-
-impl Body for Upload<'_> {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(context);
-        let phase = if polled.is_pending() { BODY } else { BUSY };
-        if self.connection.phase.load(Relaxed) != phase {
-            self.connection.enter(phase);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
-/// The socket, telling its [`Connection`] when bytes come.
-struct Watched {
-    inner: TokioIo<TcpStream>,
-    connection: Arc<Connection>,
-}
-
-impl Read for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if matches!(polled, Poll::Ready(Ok(()))) {
-            self.connection.bytes_came();
-        }
-        polled
-    }
-}
-
-impl Write for Watched {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.connection.bytes_went();
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let polled = Pin::new(&mut self.inner).poll_flush(context);
-        if polled.is_ready() {
-            self.connection.all_bytes_went();
-        }
-        polled
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.connection.bytes_went();
-        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
-    }
 }
 
 /// Serves within limits that a test can wait for.
