@@ -89,6 +89,9 @@ impl GitHubSetup {
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
         };
+        if self.repository.is_empty() {
+            return wrong("GITHUB_REPOSITORY is not set: it must be owner/name".to_owned());
+        }
         if !self.repository.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name)) {
             return wrong(format!("GITHUB_REPOSITORY {:?} must be owner/name", self.repository));
         }
