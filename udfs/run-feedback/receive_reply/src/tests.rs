@@ -373,6 +373,23 @@ fn a_damaged_memory_stops_everything_and_stays_as_it_is() {
 }
 
 #[test]
+fn a_question_that_cannot_be_read_now_keeps_its_answer_waiting() {
+    let thread = Thread::default();
+    let disk = RunDisk::with_state("{\"status\": \"awai");
+    let host = host(&disk, &thread);
+    let other = format!("approve @faber resume --run {OTHER}");
+    for (id, body, want) in [("1", "approve @faber resume", "error"), ("2", &other, "success")] {
+        let reply = deliver(&host, id, body, &[]);
+        assert_eq!(reply["status"], want, "{body}: {reply}");
+    }
+    let message = deliver(&host, "1", "approve @faber resume", &[])["error"]["message"].clone();
+    assert!(message.as_str().unwrap().contains(RUN), "{message}");
+    disk.put("state.json", WAITING);
+    let reply = deliver(&host, "1", "approve @faber resume", &[]);
+    assert_eq!(outcome(&reply).0, "answered", "{reply}");
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let thread = Thread::default();
     let host = host(&RunDisk::with_state(WAITING), &thread);

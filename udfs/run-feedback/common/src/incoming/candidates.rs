@@ -10,25 +10,30 @@ use crate::runs::Runs;
 use crate::state::State;
 
 /// The runs that matter to a comment.
+#[derive(Default)]
 pub(super) struct Candidates {
     /// Those that wait.
     pub(super) open: Vec<(RunId, State)>,
     /// Those that have been answered, whether they wait again or not.
     pub(super) answered: Vec<(RunId, State)>,
+    /// Those of which nobody can tell, as their state cannot be read.
+    pub(super) unreadable: Vec<RunId>,
 }
 
 impl Inbox<'_> {
     /// The run that is named, by its whole id or its last segment, or else all of the issue.
     pub(super) fn candidates(&self, named: Option<&str>) -> Result<Candidates, Stop> {
-        let mut all = Candidates { open: Vec::new(), answered: Vec::new() };
+        let mut all = Candidates::default();
         let filter = Filter::default();
         Runs::open(self.ctx, self.base_path)?.each(&filter, |run_id, state| {
-            let Ok(state) = state else { return };
-            let wanted = match named {
-                Some(name) => run_id.to_string() == name || run_id.uuid() == name,
-                None => is_issue(&state, self.issue),
+            let is_named = |name| run_id.to_string() == name || run_id.uuid() == name;
+            let Ok(state) = state else {
+                if named.is_none_or(is_named) {
+                    all.unreadable.push(run_id);
+                }
+                return;
             };
-            if !wanted {
+            if !named.map_or_else(|| is_issue(&state, self.issue), is_named) {
                 return;
             }
             if state.open_request().is_some() {

@@ -6,7 +6,7 @@ use super::candidates::Candidates;
 use super::inbox::Inbox;
 use crate::after::{is_after, since};
 use crate::answer::Answer;
-use crate::codes::Code;
+use crate::codes::{Code, Refusal};
 use crate::comment::is_question;
 use crate::github::IssueComment;
 use crate::memory::{Done, MemoryGuard};
@@ -63,7 +63,7 @@ impl Inbox<'_> {
                 // A run of another host, or a slip: worth a word only where something waits.
                 let here = self.candidates(None)?;
                 match here.open.iter().filter(asked_before).collect::<Vec<_>>()[..] {
-                    [] => Ok(Verdict::Ignore("nothing_pending")),
+                    [] => nobody(&candidates),
                     ref open => listed(open, Why::OtherRun),
                 }
             }
@@ -170,7 +170,7 @@ impl Inbox<'_> {
             })
             .max_by_key(|(_, entry)| received(entry));
         let Some((run_id, entry)) = last else {
-            return Ok(Verdict::Ignore("nothing_pending"));
+            return nobody(candidates);
         };
         let text = |value: Option<&Value>| value.map(plain).unwrap_or_default();
         let by = entry.get("provided_by");
@@ -215,6 +215,17 @@ impl Inbox<'_> {
         });
         Ok(before.last().map(|other| other.body.clone()).unwrap_or_default())
     }
+}
+
+/// Nothing that can be read waits. To pass the comment over would be for good, so not while it may be the answer to a
+/// question that cannot be read now.
+fn nobody(candidates: &Candidates) -> Result<Verdict, Stop> {
+    let Some(run_id) = candidates.unreadable.first() else {
+        return Ok(Verdict::Ignore("nothing_pending"));
+    };
+    let message =
+        format!("the state of run {run_id} cannot be read: the comment waits until it can");
+    Err(Refusal::new(Code::StateUpdateFailed, message).into())
 }
 
 /// Whether a comment holds the answer that an entry of the history records. A number does not tell: the options are gone.
