@@ -204,5 +204,5 @@ fn cases_on_duckdb() {
 
 #[test]
 fn cases_on_sqlite() {
-    run(Box::new(Sqlite), 0);
+    run(Box::new(Sqlite), 46);
 }

@@ -206,6 +206,10 @@ fn a_value_never_leaves_its_quotes() {
             let want =
                 json!([{"a": text, "b": format!("x{text}"), "c": format!("y{text}"), "d": 1}]);
             prop_assert_eq!(rows(&sql, statement, json!({"t": text})), Ok(want));
+            // Lists, which are identifiers to one engine and none to the other.
+            let statement = "SELECT $t::VARCHAR AS a, ['u''', \"c\"][1] AS b, 'y$t' AS c FROM (SELECT 'v' AS c)";
+            let want = json!([{"a": text, "b": "u'", "c": format!("y{text}")}]);
+            prop_assert_eq!(rows(&sql, statement, json!({"t": text})), Ok(want));
             Ok(())
         });
         assert!(outcome.is_ok(), "{name}: {outcome:?}");

@@ -4,4 +4,5 @@ mod cases;
 mod engines;
 pub(in crate::sql) mod fixture;
 mod parts;
+mod translated;
 mod widgets;

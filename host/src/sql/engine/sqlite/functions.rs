@@ -12,7 +12,15 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result};
 
 mod aggregates;
+mod casts;
+mod json;
+mod lists;
 mod patterns;
+mod regexps;
+mod times;
+
+/// A function of the values of one row.
+type Function = fn(&Context<'_>) -> Result<Value>;
 
 /// Functions that reach outside of the statement.
 pub(super) fn is_denied(name: &str) -> bool {
@@ -23,7 +31,6 @@ pub(super) fn is_denied(name: &str) -> bool {
 
 /// Makes ours known. What can take long ends at the deadline.
 pub(super) fn register(connection: &Connection, deadline: Instant) -> Result<()> {
-    type Function = fn(&Context<'_>) -> Result<Value>;
     let functions: &[(&str, i32, Function)] = &[
         ("starts_with", 2, |c| two_texts(c, |text, part| text.starts_with(part))),
         ("prefix", 2, |c| two_texts(c, |text, part| text.starts_with(part))),
@@ -46,16 +53,36 @@ pub(super) fn register(connection: &Connection, deadline: Instant) -> Result<()>
         ("ltrim", 2, |c| trim(c, true, false)),
         ("rtrim", 2, |c| trim(c, false, true)),
     ];
-    let flags = FunctionFlags::SQLITE_UTF8
-        | FunctionFlags::SQLITE_DETERMINISTIC
-        | FunctionFlags::SQLITE_INNOCUOUS;
+    register_all(connection, FLAGS, functions)?;
+    regexps::register(connection, FLAGS)?;
+    patterns::register(connection, FLAGS, deadline)?;
+    aggregates::register(connection, FLAGS)
+}
+
+/// Makes known what only a translated statement calls: no name of a function that was written starts like theirs.
+pub(super) fn register_translated(connection: &Connection, deadline: Instant) -> Result<()> {
+    patterns::register_translated(connection, FLAGS, deadline)?;
+    casts::register(connection, FLAGS)?;
+    times::register(connection, FLAGS)?;
+    json::register(connection, FLAGS)?;
+    lists::register(connection, FLAGS)
+}
+
+const FLAGS: FunctionFlags = FunctionFlags::SQLITE_UTF8
+    .union(FunctionFlags::SQLITE_DETERMINISTIC)
+    .union(FunctionFlags::SQLITE_INNOCUOUS);
+
+fn register_all(
+    connection: &Connection,
+    flags: FunctionFlags,
+    functions: &[(&str, i32, Function)],
+) -> Result<()> {
     for (name, count, function) in functions {
         let function = *function;
         connection
             .create_scalar_function(*name, *count, flags, move |context| function(context))?;
     }
-    patterns::register(connection, flags, deadline)?;
-    aggregates::register(connection, flags)
+    Ok(())
 }
 
 /// The names of all functions.

@@ -26,6 +26,9 @@ use crate::sql::table::{Kind, compact};
 
 mod functions;
 mod records;
+mod translate;
+
+use translate::Translated;
 
 /// Instructions of SQLite's machine between two looks at the clock.
 const STEPS_BETWEEN_CHECKS: i32 = 2_000;
@@ -119,20 +122,32 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
     };
     let denied = setup(&mut connection).map_err(|error| fault(&error, query))?;
     scanned.store(gives_rows_by_terms(&connection, query.sql), Ordering::Relaxed);
-    let mut statement = connection.prepare(query.sql).map_err(|error| {
-        match denied.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(reason) => SqlError::refused(reason).into(),
-            None => fault(&error, query),
+    let translated;
+    let mistaken = translate::mistaken(query.sql);
+    let (mut statement, own_kinds) = match connection.prepare(query.sql) {
+        Ok(statement) if mistaken.is_none() => (statement, None),
+        outcome => {
+            if let Some(reason) = denied.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                return Err(SqlError::refused(reason).into());
+            }
+            translated = understood(&connection, query, deadline)
+                .ok_or_else(|| not_understood(outcome.map(drop), mistaken, query))?;
+            scanned.store(gives_rows_by_terms(&connection, &translated.sql), Ordering::Relaxed);
+            // What the statement wanted that is not run.
+            wanted.take();
+            let statement =
+                connection.prepare(&translated.sql).map_err(|error| fault(&error, query))?;
+            (statement, Some(&translated.kinds))
         }
-    })?;
+    };
     check(&statement)?;
     if let Some(wants) = wanted.take() {
         return Ok(Outcome::Wants(wants));
     }
-    let kinds = kinds(&statement, query);
+    let kinds = own_kinds.cloned().unwrap_or_else(|| kinds(&statement, query));
     let names = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     // The arms of a compound may mix: there a cell is JSON only if it can be.
-    let mixed = kinds.contains(&Some(Kind::Json)) && is_compound(query.sql);
+    let mixed = own_kinds.is_none() && kinds.contains(&Some(Kind::Json)) && is_compound(query.sql);
     let mut out = Rows::new(&names, query.limits, query.keep);
     let mut rows = statement.query([]).map_err(|error| fault(&error, query))?;
     loop {
@@ -152,11 +167,50 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
                 ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
                 ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => 0,
             };
+            if let (ValueRef::Real(_), Some(Kind::Integer), true) =
+                (value, kind, own_kinds.is_some())
+            {
+                return Err(
+                    SqlError::refused("an integer of the result does not fit 64 bits").into()
+                );
+            }
             out.cell(size, |text| write(value, *kind, mixed, text))?;
         }
         out.end();
     }
     Ok(Outcome::Answer(out.finish()))
+}
+
+/// The statement in SQLite's language, if it is in a part of DuckDB's that is known.
+fn understood(connection: &Connection, query: &Query<'_>, deadline: Instant) -> Option<Translated> {
+    let translated = translate::translate(query).ok()?;
+    functions::register_translated(connection, deadline).ok()?;
+    connection.prepare(&translated.sql).is_ok().then_some(translated)
+}
+
+/// Why a statement cannot be run: SQLite's words, or what it would misread.
+fn not_understood(
+    outcome: rusqlite::Result<()>,
+    mistaken: Option<&str>,
+    query: &Query<'_>,
+) -> Fault {
+    const OTHER: &str = "what only DuckDB has may need `--sql-engine duckdb`";
+    let error = match (outcome, mistaken) {
+        (Err(error), _) => fault(&error, query),
+        (Ok(()), what) => {
+            let what = what.unwrap_or("the statement");
+            SqlError::refused(format!(
+                "{what} would mean something else to the sqlite engine; {OTHER}"
+            ))
+            .into()
+        }
+    };
+    match error {
+        Fault::Sql(SqlError::Refused(message)) if message.contains("syntax error") => {
+            Fault::Sql(SqlError::Refused(format!("{message}; {OTHER}")))
+        }
+        other => other,
+    }
 }
 
 /// Whether SQLite would look up the terms of an `OR` one after the other: the rows would come in the terms' order, where

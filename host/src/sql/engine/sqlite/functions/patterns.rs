@@ -8,6 +8,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Error, Result};
 
+use super::casts::lower;
 use super::{any_text, refuse};
 
 /// Bytes of a pattern, as SQLite limits them.
@@ -30,6 +31,28 @@ pub(super) fn register(
     Ok(())
 }
 
+/// Makes DuckDB's `LIKE` and `ILIKE` known: `_like(text, pattern, any_case)`.
+pub(super) fn register_translated(
+    connection: &Connection,
+    flags: FunctionFlags,
+    deadline: Instant,
+) -> Result<()> {
+    connection.create_scalar_function("_like", 3, flags, move |context| {
+        let any_case = matches!(context.get_raw(2), ValueRef::Integer(1));
+        let cased = |text: &str| match any_case {
+            true => text.chars().map(lower).collect::<String>(),
+            false => text.to_owned(),
+        };
+        let pattern = context.get_or_create_aux(1, |value| -> Result<_> {
+            Ok(any_text(value).map(|text| Pattern::new(&cased(&text), CASED, None)))
+        })?;
+        let (Some(pattern), Some(text)) = (&*pattern, any_text(context.get_raw(0))) else {
+            return Ok(Value::Null);
+        };
+        decided(pattern, &cased(&text), deadline)
+    })
+}
+
 /// What stands for what in a pattern.
 #[derive(Debug, Clone, Copy)]
 struct Wildcards {
@@ -40,6 +63,8 @@ struct Wildcards {
 }
 
 const LIKE: Wildcards = Wildcards { any: '%', one: '_', sets: false, fold: true };
+/// DuckDB's.
+const CASED: Wildcards = Wildcards { any: '%', one: '_', sets: false, fold: false };
 const GLOB: Wildcards = Wildcards { any: '*', one: '?', sets: true, fold: false };
 
 /// `like(pattern, text[, escape])`: a pattern that is the same for all rows is read once.
@@ -73,12 +98,17 @@ fn matched(context: &Context<'_>, dialect: Wildcards, deadline: Instant) -> Resu
     let (Some(pattern), Some(text)) = (pattern, any_text(context.get_raw(1))) else {
         return Ok(Value::Null);
     };
+    decided(pattern, &text, deadline)
+}
+
+/// Whether the text fits; not decided at the deadline, it interrupts the statement.
+fn decided(pattern: &Pattern, text: &str, deadline: Instant) -> Result<Value> {
     let mut steps = 0_u32;
     let in_time = || {
         steps = steps.wrapping_add(1);
         !steps.is_multiple_of(STEPS_BETWEEN_CHECKS) || Instant::now() < deadline
     };
-    match pattern.fits(&text, in_time) {
+    match pattern.fits(text, in_time) {
         Some(fits) => Ok(Value::Integer(i64::from(fits))),
         None => Err(Error::SqliteFailure(
             ffi::Error {

@@ -1,0 +1,233 @@
+//! Functions of values.
+
+use super::super::tree::Expr;
+use super::super::types::{Type, Typed};
+use super::super::{Result, Untranslated};
+use super::expressions::{item_of, same_type};
+use super::{Lower, casts};
+
+/// What a function takes for a time: its parts.
+const PARTS: &[&str] = &[
+    "year",
+    "month",
+    "day",
+    "hour",
+    "minute",
+    "second",
+    "week",
+    "quarter",
+    "dayofweek",
+    "isodow",
+    "dayofyear",
+    "dow",
+    "doy",
+];
+
+impl Lower<'_> {
+    /// A function of values.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        exprs: &[Expr],
+        mut args: Vec<Typed>,
+    ) -> Result<Typed> {
+        let is_json = name.starts_with("json_");
+        if let (true, Some(first)) = (is_json, args.first_mut()) {
+            *first = casts::as_json(first.clone())?;
+        }
+        use Type::{Boolean, Date, Double, Integer, Interval, Json, List, Text, Timestamp};
+        let sql = |name: &str, args: &[Typed]| {
+            format!(
+                "{name}({})",
+                args.iter().map(|arg| arg.sql.as_str()).collect::<Vec<_>>().join(", ")
+            )
+        };
+        let types = args.iter().map(|arg| &arg.of).collect::<Vec<_>>();
+        let list_of = |of: &Type| List(Box::new(of.clone()));
+        // A function of texts gives null for a null, as all of ours do.
+        let part = |at: usize| match exprs.get(at) {
+            Some(Expr::Text(part)) => Ok(part.to_ascii_lowercase()),
+            _ => Err(Untranslated),
+        };
+        Ok(match (name, &types[..]) {
+            ("lower" | "lcase", [Text]) => Typed::new(sql("_lower", &args), Text),
+            ("upper" | "ucase", [Text]) => Typed::new(sql("_upper", &args), Text),
+            ("length" | "len", [Text]) => Typed::new(sql("length", &args), Integer),
+            ("length" | "len" | "array_length", [List(_)]) => {
+                Typed::new(sql("_length", &args), Integer)
+            }
+            ("trim" | "ltrim" | "rtrim", [Text] | [Text, Text]) => {
+                Typed::new(sql(name, &args), Text)
+            }
+            ("replace", [Text, Text, Text]) => Typed::new(sql("replace", &args), Text),
+            ("starts_with" | "ends_with" | "prefix" | "suffix" | "contains", [Text, Text]) => {
+                Typed::new(sql(name, &args), Boolean)
+            }
+            ("substr" | "substring", [Text, Integer] | [Text, Integer, Integer]) => {
+                let whole = |at: usize| matches!(&exprs[at], Expr::Number(number) if number != "0");
+                if !whole(1) || exprs.len() > 2 && !whole(2) {
+                    return Err(Untranslated);
+                }
+                Typed::new(sql("substr", &args), Text)
+            }
+            ("left", [Text, Integer]) if matches!(exprs[1], Expr::Number(_)) => {
+                Typed::new(format!("substr({}, 1, {})", args[0].sql, args[1].sql), Text)
+            }
+            ("concat", [_, ..]) => {
+                let args = args.into_iter().map(casts::text).collect::<Result<Vec<_>>>()?;
+                Typed::new(sql("concat", &args), Text)
+            }
+            ("concat_ws", [Text, _, ..]) => {
+                let args = args.into_iter().map(casts::text).collect::<Result<Vec<_>>>()?;
+                Typed::new(sql("concat_ws", &args), Text)
+            }
+            ("lpad" | "rpad", [Text, Integer, Text]) => Typed::new(sql(name, &args), Text),
+            ("repeat", [Text, Integer]) => Typed::new(sql(name, &args), Text),
+            ("split_part", [Text, Text, Integer]) => Typed::new(sql(name, &args), Text),
+            ("string_split" | "str_split" | "split" | "string_to_array", [Text, Text]) => {
+                Typed::new(sql("_split", &args), list_of(&Text))
+            }
+            ("strpos" | "instr" | "position", [Text, Text]) => {
+                Typed::new(sql("instr", &args), Integer)
+            }
+            ("regexp_matches" | "regexp_full_match", [Text, Text]) => {
+                Typed::new(sql(name, &args), Boolean)
+            }
+            ("regexp_extract", [Text, Text] | [Text, Text, Integer]) => {
+                Typed::new(sql(name, &args), Text)
+            }
+            ("regexp_replace", [Text, Text, Text] | [Text, Text, Text, Text]) => {
+                Typed::new(sql(name, &args), Text)
+            }
+            ("abs", [of @ (Integer | Double)]) => Typed::new(sql("abs", &args), (*of).clone()),
+            ("round", [Double] | [Double, Integer]) => Typed::new(sql("round", &args), Double),
+            ("coalesce" | "ifnull", [_, ..]) => {
+                let (mut args, of) = same_type(args)?;
+                // One alone would be no call of it.
+                args.push(Typed::new("NULL", of.clone()));
+                Typed::new(sql("coalesce", &args), of)
+            }
+            ("nullif", [a, b]) if a == b && a.sorts() => {
+                Typed::new(sql("nullif", &args), (*a).clone())
+            }
+            ("if" | "iif", [Boolean, _, _]) => {
+                let condition = args[0].sql.clone();
+                let (values, of) = same_type(args[1..].to_vec())?;
+                Typed::new(
+                    format!(
+                        "CASE WHEN {condition} THEN {} ELSE {} END",
+                        values[0].sql, values[1].sql
+                    ),
+                    of,
+                )
+            }
+            ("greatest" | "least", [_, _, ..]) => {
+                let (args, of) = same_type(args)?;
+                if !of.sorts() {
+                    return Err(Untranslated);
+                }
+                Typed::new(sql(name, &args), of)
+            }
+            ("epoch", [Timestamp]) => Typed::new(sql("_epoch", &args), Double),
+            ("epoch", [Interval]) => Typed::new(sql("_seconds", &args), Double),
+            ("date_trunc" | "datetrunc", [Text, Timestamp]) => {
+                let unit = part(0)?;
+                if !["year", "quarter", "month", "week", "day", "hour", "minute", "second"]
+                    .contains(&unit.as_str())
+                {
+                    return Err(Untranslated);
+                }
+                Typed::new(sql("_truncated", &args), Timestamp)
+            }
+            ("date_part" | "datepart", [Text, Timestamp | Date])
+                if PARTS.contains(&part(0)?.as_str()) =>
+            {
+                Typed::new(sql("_part", &args), Integer)
+            }
+            (unit, [Timestamp | Date])
+                if PARTS.contains(&unit) && unit != "dow" && unit != "doy" =>
+            {
+                Typed::new(format!("_part('{unit}', {})", args[0].sql), Integer)
+            }
+            ("date_diff" | "datediff", [Text, Timestamp, Timestamp] | [Text, Date, Date]) => {
+                let unit = part(0)?;
+                let times = ["hour", "minute", "second", "millisecond"].contains(&unit.as_str());
+                let days = ["year", "quarter", "month", "day"].contains(&unit.as_str());
+                let known = days || times && *types[1] == Timestamp;
+                if !known {
+                    return Err(Untranslated);
+                }
+                Typed::new(sql("_boundaries", &args), Integer)
+            }
+            ("strftime", [Timestamp | Date, Text]) => Typed::new(sql("_formatted", &args), Text),
+            ("dayname", [Timestamp | Date]) => {
+                Typed::new(format!("_formatted({}, '%A')", args[0].sql), Text)
+            }
+            ("monthname", [Timestamp | Date]) => {
+                Typed::new(format!("_formatted({}, '%B')", args[0].sql), Text)
+            }
+            ("json_extract" | "json_extract_path", [Json, Text | Integer]) => {
+                Typed::new(sql("_path", &args), Json)
+            }
+            ("json_extract_string" | "json_extract_path_text", [Json, Text | Integer]) => {
+                Typed::new(sql("_path_text", &args), Text)
+            }
+            ("json_type", [Json] | [Json, Text]) => Typed::new(sql("_json_type", &args), Text),
+            ("json_array_length", [Json]) => Typed::new(sql("_json_array_length", &args), Integer),
+            ("json_keys", [Json]) => Typed::new(sql("_json_keys", &args), list_of(&Text)),
+            ("from_json", [Json | Text, Text]) => {
+                let Expr::Text(structure) = &exprs[1] else { return Err(Untranslated) };
+                let of = structure_of(structure)?;
+                args[0] = casts::as_json(args[0].clone())?;
+                Typed::new(sql("_shaped", &args), of)
+            }
+            ("to_json", [_]) => Typed::new(casts::json(&args[0])?, Json),
+            (
+                "list_contains" | "array_contains" | "list_has" | "array_has" | "contains",
+                [List(item), of],
+            ) if **item == **of && of.sorts() => Typed::new(
+                format!("_list_has({}, {})", args[0].sql, casts::json(&args[1])?),
+                Boolean,
+            ),
+            ("list_sort" | "array_sort", [List(item)])
+                if matches!(**item, Text | Integer | Double | Date | Timestamp) =>
+            {
+                Typed::new(sql("_sorted", &args), (*types[0]).clone())
+            }
+            ("list_reverse" | "array_reverse", [List(_)]) => {
+                Typed::new(sql("_reversed", &args), (*types[0]).clone())
+            }
+            ("list_concat" | "array_concat" | "list_cat", [List(a), List(b)]) if a == b => {
+                Typed::new(sql("_joined", &args), (*types[0]).clone())
+            }
+            ("list_extract" | "array_extract" | "list_element", [List(item), Integer]) => {
+                item_of("_item", &args[0].sql, &args[1].sql, item)
+            }
+            ("array_to_string" | "list_to_string", [List(item), Text]) if **item == Text => {
+                Typed::new(sql("_list_text", &args), Text)
+            }
+            ("map_keys", [Type::Map(_)]) => Typed::new(sql("_json_keys", &args), list_of(&Text)),
+            ("struct_extract", [Type::Struct(_), Text]) => return Err(Untranslated),
+            _ => return Err(Untranslated),
+        })
+    }
+}
+
+/// The type that `from_json` is told: nested objects, with texts and JSON at their ends.
+fn structure_of(text: &str) -> Result<Type> {
+    let json =
+        json_text::Json::parse(text, json_text::Specials::Refuse).map_err(|_| Untranslated)?;
+    if json.is_object() { shape(json) } else { Err(Untranslated) }
+}
+
+fn shape(json: json_text::Json<'_>) -> Result<Type> {
+    if json.is_object() {
+        let fields = json.fields().map(|(name, of)| Ok((name.into_owned(), shape(of)?)));
+        return Ok(Type::Struct(fields.collect::<Result<Vec<_>>>()?));
+    }
+    match json.as_str().as_deref() {
+        Some("VARCHAR") => Ok(Type::Text),
+        Some("JSON") => Ok(Type::Json),
+        _ => Err(Untranslated),
+    }
+}

@@ -1,0 +1,242 @@
+//! What is selected: stars written out, names, rows out of lists.
+
+use super::super::tree::{Call, Expr, Group, Item, Select};
+use super::super::types::{Scope, Source, Type, Typed, quoted};
+use super::super::{Result, Untranslated};
+use super::expressions::items;
+use super::select::plain;
+use super::{Lower, calls};
+
+/// What is selected, with its name.
+pub(super) struct Selected {
+    pub(super) typed: Typed,
+    pub(super) name: String,
+}
+
+/// One item, stars written out.
+pub(super) struct Wanted {
+    pub(super) expr: Expr,
+    pub(super) name: String,
+    /// Whether the name was given, so that others may use it.
+    pub(super) named: bool,
+}
+
+impl Lower<'_> {
+    /// The items, with every star and every `COLUMNS` as what it stands for.
+    pub(super) fn wanted(&mut self, items: &[Item], scope: &Scope<'_>) -> Result<Vec<Wanted>> {
+        let mut out = Vec::new();
+        for item in items {
+            match item {
+                Item::Star { of, exclude, replace } => {
+                    let mut columns = shown(scope, of.as_deref());
+                    if columns.is_empty() {
+                        return Err(Untranslated);
+                    }
+                    let has = |name: &String| {
+                        columns.iter().any(|(_, column)| column.eq_ignore_ascii_case(name))
+                    };
+                    if !exclude.iter().chain(replace.iter().map(|(_, name)| name)).all(has) {
+                        return Err(Untranslated);
+                    }
+                    columns.retain(|(_, column)| {
+                        !exclude.iter().any(|name| name.eq_ignore_ascii_case(column))
+                    });
+                    for (table, name) in columns {
+                        let replaced =
+                            replace.iter().find(|(_, other)| other.eq_ignore_ascii_case(&name));
+                        let expr = match replaced {
+                            Some((expr, _)) => expr.clone(),
+                            None => Expr::Name(vec![table, name.clone()]),
+                        };
+                        out.push(Wanted { expr, name, named: false });
+                    }
+                }
+                Item::Expr { expr, name, text } => match columns_in(expr) {
+                    None => {
+                        let given = name.clone();
+                        let own = || self.own_name(expr, scope).unwrap_or_else(|| text.clone());
+                        let named = given.is_some();
+                        out.push(Wanted {
+                            expr: expr.clone(),
+                            name: given.unwrap_or_else(own),
+                            named,
+                        });
+                    }
+                    Some((lambda, condition)) => {
+                        for (table, column) in shown(scope, None) {
+                            if fits(condition, lambda, &column)? {
+                                let expr =
+                                    with_column(expr, &Expr::Name(vec![table, column.clone()]));
+                                out.push(Wanted { expr, name: column, named: false });
+                            }
+                        }
+                    }
+                },
+            }
+        }
+        if out.is_empty() { Err(Untranslated) } else { Ok(out) }
+    }
+
+    /// The name that DuckDB gives a column that has none: its own.
+    fn own_name(&self, expr: &Expr, scope: &Scope<'_>) -> Option<String> {
+        match expr {
+            Expr::Field(_, name) => Some(name.clone()),
+            Expr::Name(path) => {
+                let (_, taken) = scope.resolve(path).ok()?;
+                let name = path.last()?;
+                if taken < path.len() {
+                    return Some(name.clone());
+                }
+                self.stored_name(name, scope).ok().or_else(|| Some(name.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// `unnest(list)` as something selected: a row for each item. Gives its value and its place among the items.
+    pub(super) fn unnest(
+        &mut self,
+        select: &Select,
+        wanted: &[Wanted],
+        scope: &mut Scope<'_>,
+        from: &mut String,
+    ) -> Result<Option<(usize, Typed)>> {
+        let is = |expr: &Expr| matches!(expr, Expr::Call(call) if call.name == "unnest");
+        let Some(at) = wanted.iter().position(|one| is(&one.expr)) else { return Ok(None) };
+        let Expr::Call(call) = &wanted[at].expr else { return Err(Untranslated) };
+        let grouped =
+            select.group != Group::None || wanted.iter().any(|one| calls::has_aggregate(&one.expr));
+        let [list] = &call.args[..] else { return Err(Untranslated) };
+        if grouped || select.distinct || wanted.iter().filter(|one| is(&one.expr)).count() > 1 {
+            return Err(Untranslated);
+        }
+        let list = self.expr(list, scope)?;
+        let Type::List(item) = list.of.clone() else { return Err(Untranslated) };
+        let alias = self.name();
+        let join = if from.is_empty() { " FROM" } else { " CROSS JOIN" };
+        from.push_str(&format!("{join} {} AS {}", items(&list, &item), quoted(&alias)));
+        Ok(Some((at, Typed::new(format!("{}.value", quoted(&alias)), *item))))
+    }
+
+    pub(super) fn selected(
+        &mut self,
+        wanted: &[Wanted],
+        unnested: &Option<(usize, Typed)>,
+        scope: &mut Scope<'_>,
+    ) -> Result<Vec<Selected>> {
+        let mut out = Vec::new();
+        for (at, one) in wanted.iter().enumerate() {
+            let typed = match unnested {
+                Some((place, typed)) if *place == at => typed.clone(),
+                _ => match &one.expr {
+                    // What is only handed on may have a value that nobody looks at.
+                    Expr::Name(path) if path.len() == 2 && !one.named => {
+                        self.handed_on(&one.expr, scope)?
+                    }
+                    expr => self.expr(expr, scope)?,
+                },
+            };
+            if one.named {
+                scope.aliases.push((
+                    one.name.clone(),
+                    Typed::new(format!("({})", typed.sql), typed.of.clone()),
+                ));
+            }
+            out.push(Selected { typed, name: one.name.clone() });
+        }
+        Ok(out)
+    }
+
+    fn handed_on(&mut self, expr: &Expr, scope: &Scope<'_>) -> Result<Typed> {
+        match expr {
+            Expr::Name(path) => match scope.resolve(path) {
+                Ok((typed, 2)) => Ok(typed),
+                _ => self.expr(expr, scope),
+            },
+            _ => self.expr(expr, scope),
+        }
+    }
+
+    /// What was selected by its name, as far as it can be said without groups.
+    pub(super) fn with_names(
+        &mut self,
+        wanted: &[Wanted],
+        scope: &Scope<'_>,
+    ) -> Vec<(String, Typed)> {
+        let mut named = Vec::new();
+        for one in wanted.iter().filter(|one| one.named && !calls::has_aggregate(&one.expr)) {
+            let inner = Scope { aliases: named.clone(), ..plain(scope) };
+            if let Ok(typed) = self.expr(&one.expr, &inner) {
+                named.push((one.name.clone(), Typed::new(format!("({})", typed.sql), typed.of)));
+            }
+        }
+        named
+    }
+}
+
+/// The columns that `*` stands for, with their tables.
+fn shown(scope: &Scope<'_>, of: Option<&str>) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for source in &scope.sources {
+        let Source { alias, columns, hidden } = source;
+        if of.is_some_and(|of| !of.eq_ignore_ascii_case(alias)) {
+            continue;
+        }
+        let hides = |name: &str| {
+            of.is_none() && hidden.iter().any(|hidden| hidden.eq_ignore_ascii_case(name))
+        };
+        let shown = columns.iter().filter(|column| !hides(&column.name));
+        out.extend(shown.map(|column| (alias.clone(), column.name.clone())));
+    }
+    out
+}
+
+/// `COLUMNS(lambda …)`, alone or as what a function is called with.
+fn columns_in(expr: &Expr) -> Option<(&str, &Expr)> {
+    match expr {
+        Expr::Columns(name, condition) => Some((name, condition)),
+        Expr::Call(call) => call.args.iter().find_map(columns_in),
+        _ => None,
+    }
+}
+
+fn with_column(expr: &Expr, column: &Expr) -> Expr {
+    match expr {
+        Expr::Columns(..) => column.clone(),
+        Expr::Call(call) => {
+            let args = call.args.iter().map(|arg| with_column(arg, column)).collect();
+            Expr::Call(Box::new(Call { args, ..(**call).clone() }))
+        }
+        other => other.clone(),
+    }
+}
+
+/// Whether the name of a column meets a condition: `name = 'x'`, or `name LIKE` with `%` at its ends.
+fn fits(condition: &Expr, lambda: &str, column: &str) -> Result<bool> {
+    let is_name = |expr: &Expr| matches!(expr, Expr::Name(path) if path[..] == [lambda.to_owned()]);
+    match condition {
+        Expr::Binary(operator, left, right) if operator == "=" && is_name(left) => match &**right {
+            Expr::Text(text) => Ok(text == column),
+            _ => Err(Untranslated),
+        },
+        Expr::Like(any_case, left, right, not) if is_name(left) => {
+            let Expr::Text(pattern) = &**right else { return Err(Untranslated) };
+            let (pattern, column) = match any_case {
+                true => (pattern.to_lowercase(), column.to_lowercase()),
+                false => (pattern.clone(), column.to_owned()),
+            };
+            let inner = pattern.trim_start_matches('%').trim_end_matches('%');
+            if inner.contains(['%', '_']) {
+                return Err(Untranslated);
+            }
+            let fits = match (pattern.starts_with('%'), pattern.ends_with('%')) {
+                (true, true) => column.contains(inner),
+                (true, false) => column.ends_with(inner),
+                (false, true) => column.starts_with(inner),
+                (false, false) => column == inner,
+            };
+            Ok(fits != *not)
+        }
+        _ => Err(Untranslated),
+    }
+}
