@@ -4,6 +4,8 @@
 //! (default 10) and calls it until the new version answers; in the host's own process, and in a worker, where each new
 //! version gets a fresh one. The end of a build is the moment in which cargo names the finished library; the host's log
 //! tells how long after that the version was in place. Memory is that of the host and its workers.
+//!
+//! Run `cargo build --release` before: else the first build takes as long as that does. Each line is printed as it comes.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on stdout")]
 #![expect(clippy::disallowed_methods, reason = "a bench lays out folders of its own")]
@@ -35,7 +37,10 @@ fn measure(lane: &str, saves: usize) {
     fs::write(op.join("../project.toml"), format!("lane = {lane:?}\n")).expect("a file");
     save(&op, 0);
     let host = Served::start(folder.path());
+    println!("{saves} saves of one operation, each called once it is live (lane {lane})");
+    let began = Instant::now();
     host.answers("0");
+    println!("  the first build {:>7.1} s", began.elapsed().as_secs_f64());
 
     let (mut after_build, mut after_save, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for at in 1..=saves {
@@ -49,8 +54,13 @@ fn measure(lane: &str, saves: usize) {
         // What the worker before this one had is given back by then.
         thread::sleep(Duration::from_millis(200));
         memory.push(host.resident_mib() - before);
+        println!(
+            "  save {at:>3}: live {:>6.1} ms after the build, {:>7.1} ms after the save, {:>6.2} MiB more",
+            after_build[at - 1],
+            after_save[at - 1],
+            memory[at - 1]
+        );
     }
-    println!("{saves} saves of one operation, each called once it is live (lane {lane})");
     println!(
         "  after the build {:>7.1} ms, {:>7.1} at most  (bar: 200)",
         median(&after_build),
