@@ -106,21 +106,28 @@ fn of_operations(ops: &[Op<'_>], page: &mut Page) {
     page.each("udf_host_op_errors_total", Kind::Counter, errors, ops, |op| Some(op.view.errors));
     let stuck = "Calls whose caller was told \"timeout\" and that still run.";
     page.each("udf_host_op_stuck_calls", Kind::Gauge, stuck, ops, |op| Some(op.view.stuck));
+    summary(ops, page);
+    histogram(ops, page);
+}
+
+fn summary(ops: &[Op<'_>], page: &mut Page) {
     let name = "udf_host_op_latency_seconds";
-    page.family(
-        name,
-        Kind::Gauge,
-        "What half of the calls, and 99 of 100, took at most since the start.",
-    );
+    let help = "What half of the calls, and 99 of 100, took at most since the start.";
+    page.family(name, Kind::Summary, help);
     for op in ops {
+        let durations = op.entry.stats.durations();
+        if durations.count == 0 {
+            continue;
+        }
         for (quantile, micros) in [("0.5", op.view.p50_us), ("0.99", op.view.p99_us)] {
             if let Some(micros) = micros {
                 let seconds = Duration::from_micros(micros).as_secs_f64();
                 page.sample(name, &op.with(&[("quantile", quantile)]), seconds);
             }
         }
+        page.sample(&format!("{name}_sum"), &op.labels(), durations.sum.as_secs_f64());
+        page.sample(&format!("{name}_count"), &op.labels(), durations.count);
     }
-    histogram(ops, page);
 }
 
 fn histogram(ops: &[Op<'_>], page: &mut Page) {
@@ -156,6 +163,7 @@ enum Kind {
     Gauge,
     Counter,
     Histogram,
+    Summary,
 }
 
 /// The text as it grows. A family's lines stand together, after its two comments.
@@ -170,6 +178,7 @@ impl Page {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
             Kind::Histogram => "histogram",
+            Kind::Summary => "summary",
         };
         let help = help.replace('\\', "\\\\").replace('\n', "\\n");
         self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));

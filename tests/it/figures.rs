@@ -60,7 +60,12 @@ fn samples(page: &str) -> BTreeMap<(String, String), f64> {
                 assert!(parts[1].ends_with("_total"), "{text}");
                 parts[1].to_owned()
             }
-            "gauge" => parts[1].to_owned(),
+            // Only a summary has quantiles.
+            "summary" => parts[1].trim_end_matches("_sum").trim_end_matches("_count").to_owned(),
+            "gauge" => {
+                assert!(!text.contains("quantile="), "{text}");
+                parts[1].to_owned()
+            }
             other => panic!("{other} is no type"),
         };
         assert_eq!(family, current, "a sample stands with its family: {text}");
