@@ -150,6 +150,7 @@ fn what_was_changed_on_the_way_is_refused_and_the_rest_answers() {
     write(&at("list_cards/spec.md"), b"# list_cards\n\nSomething else.\n");
     fs::remove_file(at("resolve_card/lib.so")).unwrap();
     fs::remove_dir_all(at("delete_project")).unwrap();
+    write(&at("widgets/cards.json"), b"{}\n");
     write(&at("stranger/spec.md"), b"# stranger\n");
     fs::copy(at("create_card/lib.so"), at("stranger/lib.so")).unwrap();
     // A foreign library that somebody wrote the right hash for: its header tells.
@@ -183,6 +184,8 @@ fn what_was_changed_on_the_way_is_refused_and_the_rest_answers() {
     }
     let problems = host.get("/api/udfs").json()["data"]["problems"].to_string();
     assert!(problems.contains("delete_project") && problems.contains("is not there"), "{problems}");
+    // Of the whole project, so no operation is the worse for it.
+    assert!(problems.contains("cards.json is not the file that was packed"), "{problems}");
     assert_eq!(host.ended(), None);
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn discover(roots: &[Root]) -> Discovery {
             RootKind::Prebuilt => Seal::open(&root.path),
         };
         if let Some(Ok(seal)) = &seal {
-            found.problems.extend(seal.missing());
+            found.problems.extend(seal.problems());
         }
         Walk { root, at, seal, found: &mut found }.root();
     }

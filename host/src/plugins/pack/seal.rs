@@ -157,14 +157,30 @@ impl Seal {
         }
     }
 
-    /// Operations that the manifest lists and the folder no longer holds.
-    pub(crate) fn missing(&self) -> Vec<Problem> {
+    /// What is wrong with it and belongs to no operation that is there: operations that the manifest lists and the folder
+    /// no longer holds, and files of whole projects that are not what was packed.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
         let gone = |folder: &&String| !self.folder.join(folder).is_dir();
-        let problem = |folder: &String| Problem {
+        let missing = |folder: &String| Problem {
             place: self.folder.join(folder),
             reason: "pack.json lists an operation that is not there".to_owned(),
             remedy: COPY_AGAIN.to_owned(),
         };
-        self.manifest.operations.keys().filter(gone).map(problem).collect()
+        let changed = |path: &String| {
+            let refusal = self.check_file(path).err()?;
+            let place = self.folder.join(path);
+            Some(Problem { place, reason: refusal.reason, remedy: refusal.remedy })
+        };
+        let operations = self.manifest.operations.keys();
+        let shared = self.manifest.files.keys().filter(|path| !self.is_of_an_operation(path));
+        operations.filter(gone).map(missing).chain(shared.filter_map(changed)).collect()
+    }
+
+    /// Whether the path lies in the folder of an operation, or is checked with each of a project's operations.
+    fn is_of_an_operation(&self, path: &str) -> bool {
+        let inside = |folder: &String| {
+            path.strip_prefix(&**folder).is_some_and(|rest| rest.starts_with('/'))
+        };
+        path.ends_with("/project.toml") || self.manifest.operations.keys().any(inside)
     }
 }

@@ -42,7 +42,7 @@ fn an_untouched_pack_is_taken_with_its_hashes_and_times() {
     assert_eq!(packed.sha256, sha256(b"not looked at here"));
     assert_eq!(packed.built_at, std::time::UNIX_EPOCH + std::time::Duration::from_secs(7));
     assert_eq!(seal.workspace(&folder.path().join("p/a")), Some("w"));
-    assert_eq!(seal.missing(), []);
+    assert_eq!(seal.problems(), []);
     assert!(
         Seal::open(&folder.path().join("p")).is_none(),
         "a folder without a manifest is no pack"
@@ -88,7 +88,7 @@ fn what_the_manifest_does_not_know_and_what_is_gone_are_both_said() {
     let refusal = seal.check(&folder.path().join("p/b")).unwrap_err();
     assert!(refusal.reason.contains("pack.json does not know it"), "{}", refusal.reason);
     fs::remove_dir_all(folder.path().join("p/a")).unwrap();
-    assert_eq!(seal.missing()[0].place, folder.path().join("p/a"));
+    assert_eq!(seal.problems()[0].place, folder.path().join("p/a"));
 }
 
 #[test]
