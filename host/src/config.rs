@@ -287,6 +287,8 @@ impl Config {
         let plugins = sources.iter().flat_map(|source| source.plugins.clone()).collect();
         let cache_dir = first(sources, |s| s.cache_dir.clone())
             .unwrap_or_else(|| default_cache(home, xdg_cache, target));
+        // Copies in it are opened later, perhaps by a process that stands elsewhere by then.
+        let cache_dir = std::path::absolute(&cache_dir).unwrap_or(cache_dir);
         Self {
             udfs,
             plugins,

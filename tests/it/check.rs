@@ -216,6 +216,21 @@ fn people_read_what_is_wrong_and_scripts_read_the_exit_code() {
 }
 
 #[test]
+fn a_cache_named_from_where_one_stands_is_found_from_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    // The calls of a check stand in another folder than the command does.
+    let output = Command::new(&built().host)
+        .args(["check", "unsound/sound", "--only", "--udfs"])
+        .arg(checkout().join("tests/fixtures/check"))
+        .env("UDF_HOST_CACHE", "its/cache")
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(home.path().join("its/cache").is_dir());
+}
+
+#[test]
 fn what_was_packed_is_checked_as_well() {
     let home = tempfile::tempdir().unwrap();
     let out = home.path().join("packed");
