@@ -28,6 +28,7 @@ mod metrics;
 mod net;
 mod parent;
 pub mod plugins;
+mod processes;
 mod program;
 mod reply;
 pub mod spec;

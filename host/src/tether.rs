@@ -4,22 +4,27 @@
 //! (the hidden command `udf-host tether`), which leads a session of its own and ends all of it when the host ends, also
 //! by SIGKILL.
 
+mod bell;
+
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command};
+use std::{io, thread};
 
 use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getpgrp, getpid, getppid, getrlimit, kill_current_process_group,
-    kill_process, kill_process_group, set_parent_process_death_signal, setrlimit, setsid,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpgrp, getpid, getppid, getrlimit,
+    kill_current_process_group, kill_process, kill_process_group, set_parent_process_death_signal,
+    setrlimit, setsid, waitid,
 };
 
+use crate::processes::end_session;
 use crate::program;
+use bell::Bell;
 
 /// Exit code when there is no such program, as shells have it.
 pub(crate) const NOT_FOUND: i32 = 127;
 /// Exit code when it cannot be started.
-const NOT_STARTED: i32 = 126;
+pub(crate) const NOT_STARTED: i32 = 126;
 
 /// A command that runs the program. In a process that is not the host itself the program is started as it is.
 pub(crate) fn command(program: &OsStr) -> Command {
@@ -61,10 +66,16 @@ pub(crate) fn run(host: u32, program: &OsStr, arguments: &[OsString]) -> io::Res
 
 /// Ends what [`command`] started, and waits for its end.
 pub(crate) fn end(child: &mut Child) {
+    if let Ok(Some(_ended_and_waited_for)) = child.try_wait() {
+        return;
+    }
     let pid = Pid::from_child(child);
     // Either may be gone already; before it leads its group it has started nothing.
     let _group = kill_process_group(pid, Signal::KILL);
     let _itself = kill_process(pid, Signal::KILL);
+    // While nobody has taken leave of it, its number is its own and its session can be told from others.
+    let _ended = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    end_session(pid);
     let _reaped = child.wait();
 }
 
@@ -81,23 +92,37 @@ pub(crate) fn lead_a_group() -> io::Result<()> {
     Ok(())
 }
 
-/// Ends this process and its group when the host with process id `host` ends, or has ended, and on SIGTERM.
+/// Ends this process and all that it started when the host with process id `host` ends, or has ended, and on SIGTERM.
 ///
 /// # Errors
 /// The system refuses.
 pub(crate) fn end_with(host: u32) -> io::Result<()> {
-    // SAFETY: the handler makes one system call, which signal handlers may do, and neither allocates nor locks.
-    unsafe { signal_hook_registry::register(Signal::TERM.as_raw(), || end_group()) }?;
+    let bell = Bell::new()?;
+    // Not in the signal's handler, which may do little more than ring: to find what is to end takes more.
+    let listen = move || {
+        bell.wait();
+        end_all();
+    };
+    thread::Builder::new().name("tether".to_owned()).spawn(listen)?;
+    // SAFETY: to ring is one of the things that signal handlers may do; it neither allocates nor locks.
+    unsafe { signal_hook_registry::register(Signal::TERM.as_raw(), move || bell.ring()) }?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    if getppid().map(|parent| parent.as_raw_nonzero().get().cast_unsigned()) != Some(host) {
+    if !has_parent(host) {
         // It ended before we asked to be told of its end.
-        end_group();
+        end_all();
     }
     Ok(())
 }
 
+/// Whether the process that started this one is `host`, and still there.
+pub(crate) fn has_parent(host: u32) -> bool {
+    getppid().map(|parent| parent.as_raw_nonzero().get().cast_unsigned()) == Some(host)
+}
+
 /// Ends this process and everything that it started, at once.
-pub(crate) fn end_group() -> ! {
+pub(crate) fn end_all() -> ! {
+    // What has made a group of its own first: nobody is left to do it afterwards.
+    end_session(getpid());
     loop {
         let _cannot_fail = kill_current_process_group(Signal::KILL);
     }

@@ -15,7 +15,6 @@ mod outbox;
 mod output;
 mod pool;
 mod process;
-mod processes;
 mod record;
 mod supervisor;
 mod visit;
@@ -32,7 +31,6 @@ use crate::program;
 
 pub use cause::{Cause, Company};
 pub(crate) use inline::Inline;
-pub(crate) use processes::tasks;
 pub(crate) use record::CrashRecord;
 pub(crate) use workers::{WorkerOptions, Workers};
 

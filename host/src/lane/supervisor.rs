@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use super::cause::Cause;
 use super::pool::Pool;
 use super::process::{Process, Start};
-use super::processes::{has_children, in_session, is_ending, tasks};
+use crate::processes::{has_children, in_session, is_ending, tasks};
 
 /// Processes that a worker may have started, all at one time.
 pub(super) const MOST_PROCESSES: usize = 64;

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getuid, setrlimit};
 
-use crate::lane::tasks;
+use crate::processes::tasks;
 use crate::tether;
 
 /// How many processes and threads the user may have beside those that there are now. It is no quota for this worker (the

@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result<std::convert::Infallible, HostError> {
         match incoming.next().map_err(|error| broken(error.to_string()))? {
             Some(hello) => break hello,
             None if incoming.fill(&socket).map_err(|error| broken(error.to_string()))? == 0 => {
-                tether::end_group()
+                tether::end_all()
             }
             None => {}
         }

@@ -134,9 +134,9 @@ impl Serving {
                     Ok(1..) => continue,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     // The host is gone, or an operation has closed the socket: nobody is left to work for.
-                    Ok(0) | Err(_) => tether::end_group(),
+                    Ok(0) | Err(_) => tether::end_all(),
                 },
-                Err(_) => tether::end_group(),
+                Err(_) => tether::end_all(),
             };
             match frame.for_worker() {
                 Ok(ToWorker::Run(_)) => {
@@ -164,7 +164,7 @@ impl Serving {
                         progress.came.notify_all();
                     }
                 }
-                Ok(ToWorker::Hello { .. }) | Err(_) => tether::end_group(),
+                Ok(ToWorker::Hello { .. }) | Err(_) => tether::end_all(),
             }
         }
     }
@@ -219,7 +219,7 @@ impl Serving {
         let bytes = frame.encode(call);
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         if (&self.socket).write_all(&bytes).is_err() {
-            tether::end_group();
+            tether::end_all();
         }
     }
 

@@ -20,6 +20,8 @@ fn workers_and_what_they_started_die_with_the_host() {
         let mut troubled = Troubled::start();
         let worker = troubled.worker_of("hurtful");
         assert_eq!(troubled.hurt("child").0, 200);
+        let (status, apart) = troubled.hurt("apart");
+        assert!(status == 200 && stat(&apart).is_some_and(|it| it.1.to_string() == apart));
         let group_before = group(worker);
         assert!(group_before.len() >= 2, "{group_before:?}");
         if end == "kill" {
@@ -28,8 +30,8 @@ fn workers_and_what_they_started_die_with_the_host() {
             let Troubled { host, .. } = troubled;
             assert_eq!(host.terminate().code(), Some(0));
         }
-        let left =
-            || group(worker).into_iter().filter(|pid| stat(pid).is_some_and(|it| it.0 != 'Z'));
+        let lives = |pid: &String| stat(pid).is_some_and(|it| it.0 != 'Z');
+        let left = || group(worker).into_iter().chain([apart.clone()]).filter(lives);
         wait_until(Duration::from_secs(5), "the workers' end", || {
             (left().count() == 0).then_some(())
         })

@@ -12,8 +12,8 @@ use rustix::process::{
 
 use super::Process;
 use crate::lane::cause::Cause;
-use crate::lane::processes::end_session;
 use crate::plugins::Address;
+use crate::processes::end_session;
 
 /// What is known of a worker that is gone.
 #[derive(Debug, Clone)]

@@ -118,8 +118,6 @@ impl Running {
         let mut child = command
             .arg0("udf-host")
             .args(["probe", "-"])
-            // So that whatever it starts in turn can be ended with it.
-            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr.map_or_else(Stdio::null, Stdio::from))

@@ -1,11 +1,11 @@
-//! What a worker has started: its children, and everything in its session.
+//! What a process has started: its children, and everything in the session that it leads.
 
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Whether a process has children right now; none if that cannot be told.
-pub(super) fn has_children(pid: Pid) -> Option<bool> {
+pub(crate) fn has_children(pid: Pid) -> Option<bool> {
     let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?;
     for thread in threads.flatten() {
         // A thread may have ended since it was listed; its children went to another one then.
@@ -19,7 +19,7 @@ pub(super) fn has_children(pid: Pid) -> Option<bool> {
 }
 
 /// Whether a process has ended, or is about to: the system has begun to take it apart.
-pub(super) fn is_ending(pid: Pid) -> bool {
+pub(crate) fn is_ending(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| Stat::parse(&stat).is_some_and(|stat| stat.is_ending()))
 }
@@ -32,13 +32,13 @@ pub(crate) fn tasks() -> Option<u64> {
 }
 
 /// How many processes are in the session that `leader` leads, itself not counted; counts no further than to `most`.
-pub(super) fn in_session(leader: Pid, most: usize) -> usize {
+pub(crate) fn in_session(leader: Pid, most: usize) -> usize {
     session(leader).take(most).count()
 }
 
-/// Kills what is left of the session that `leader` led, which has ended and not been waited for: its number is still its
-/// own then. Processes that made a group of their own are in it.
-pub(super) fn end_session(leader: Pid) {
+/// Kills what is in the session of `leader`, except itself: it is the caller, or has ended and not been waited for, so that
+/// its number is still its own. Processes that made a group of their own are in it.
+pub(crate) fn end_session(leader: Pid) {
     // Whoever forks while this looks is found by the next look; they cannot go on for ever, since each look ends most.
     for _ in 0..100 {
         let mut some = false;
@@ -51,7 +51,7 @@ pub(super) fn end_session(leader: Pid) {
             return;
         }
     }
-    tracing::error!(session = leader.as_raw_nonzero(), "what a worker has started cannot be ended");
+    tracing::error!(session = leader.as_raw_nonzero(), "what it has started cannot be ended");
 }
 
 /// The processes of a session that have not ended, without its leader.
