@@ -51,6 +51,8 @@ impl Visit<'_> {
     pub(super) fn run(&self) -> Ended {
         let (job, link) = (self.job, &self.worker.link);
         let app_dir = job.dispatcher.app_dir(job.call.app_dir.as_deref());
+        // From where the host stands: where a worker stands is what operations make of it.
+        let app_dir = std::path::absolute(&app_dir).unwrap_or(app_dir);
         let Some((app_dir, artifact)) = texts(&app_dir, &job.loaded.artifact) else {
             let message =
                 "its state folder has a name that is not UTF-8, which a worker cannot be told";

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use core_store::Store;
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{WaitId, WaitIdOptions, fchdir, waitid};
+use rustix::process::{WaitId, WaitIdOptions, fchdir, umask, waitid};
 use sdk::abi::Method;
 use sdk::{ErrorKind, UdfError};
 
@@ -43,6 +43,8 @@ pub(super) struct Serving {
     pub(super) descriptors: Descriptors,
     /// Where the host was started.
     place: OwnedFd,
+    /// What new files are not open to, as the host was started.
+    mask: Mode,
 }
 
 /// What arrives for a call while it runs.
@@ -81,6 +83,9 @@ impl Serving {
         store: Store,
         descriptors: Descriptors,
     ) -> io::Result<Arc<Self>> {
+        // It can only be asked for by setting it; no other thread makes files yet.
+        let mask = umask(Mode::from_raw_mode(0o077));
+        umask(mask);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Arc::new(Self {
             socket,
@@ -92,6 +97,7 @@ impl Serving {
             libraries: Libraries::default(),
             descriptors,
             place: rustix::fs::open(".", flags, Mode::empty())?,
+            mask,
         }))
     }
 
@@ -112,6 +118,7 @@ impl Serving {
 
     /// One thread's life; it counts as idle when it comes here.
     fn serve(self: &Arc<Self>) {
+        stand_alone();
         loop {
             let (frame, came, progress) = self.next_call();
             if let Ok(ToWorker::Run(run)) = frame.for_worker() {
@@ -185,6 +192,7 @@ impl Serving {
     fn run(&self, number: u64, run: &Run<'_>, came: Instant, progress: &Progress) {
         // What an earlier call of the project changed is not this one's affair.
         let _gone = fchdir(&self.place);
+        umask(self.mask);
         self.descriptors.restore();
         let deadline = came + Duration::from_micros(run.left_us);
         let call = Call::new(self, number, progress, deadline, run.reading);
@@ -254,6 +262,14 @@ impl Serving {
             _ => Err(UdfError::new(ErrorKind::Internal, "the host's answer cannot be read")),
         }
     }
+}
+
+/// From here on this thread has a working directory and a umask of its own: where one call goes, no other call that runs
+/// at that moment goes with it.
+fn stand_alone() {
+    // SAFETY: it changes nothing but what this thread shares with others, and none of our code counts on sharing that.
+    // Where it is forbidden all calls stand in one place, as they do in the host's own process.
+    let _forbidden = unsafe { libc::unshare(libc::CLONE_FS) };
 }
 
 /// Whether processes that this one started are still there, ended or not.

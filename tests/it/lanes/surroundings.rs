@@ -1,10 +1,15 @@
 //! What a worker gets of the host, and what it does not.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
 
 use serde_json::json;
 
+use super::LONG;
 use super::troubled::Troubled;
+use crate::support::host_process::wait_until;
 
 #[test]
 fn a_worker_sees_neither_the_hosts_settings_nor_its_token() {
@@ -53,4 +58,32 @@ fn a_worker_has_no_descriptor_of_the_hosts_and_hands_none_on() {
     assert_eq!(sockets, 1, "{open:?}");
     // What it starts gets the usual three; `ls` opens the folder it lists.
     assert_eq!(troubled.hurt("inherited"), (200, json!("0\n1\n2\n3\n").to_string()));
+}
+
+#[test]
+fn where_one_call_goes_no_other_goes_with_it() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path().canonicalize().unwrap();
+    let troubled = Troubled::with(|options| options.cwd(&place));
+    let ran = place.join("ran");
+    // Each of them has begun when another one in that worker goes elsewhere, and is at work afterwards.
+    let asked = json!({"id": "here", "app_dir": "store", "runs": ran, "ms": 1500});
+    let (status, said) = thread::scope(|scope| {
+        let keeps = scope.spawn(|| troubled.say("hurtful", "keeps", &asked));
+        let begun = wait_until(LONG, "its begin", || ran.exists().then_some(()));
+        assert!(begun.is_some(), "{}", troubled.host.stderr());
+        for kind in ["mask", "cwd"] {
+            assert_eq!(troubled.hurt(kind).0, 200, "{kind}");
+        }
+        keeps.join().unwrap()
+    });
+    assert_eq!((status, &*said), (200, "\"here\""));
+    assert!(!Path::new("/store").exists());
+    let stored = place.join("store/state/notes.json");
+    assert!(fs::read_to_string(&stored).unwrap().contains("here"));
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let first = troubled.app_dir.path().join("state/notes.json");
+    assert_eq!(mode(&stored), mode(&first), "what one call's files are open to is no other's");
+    assert_eq!(troubled.say("hurtful", "keeps", &json!({"id": "later"})).0, 200);
+    assert!(mode(&first) & 0o200 != 0, "{:o}", mode(&first));
 }
