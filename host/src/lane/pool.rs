@@ -89,7 +89,7 @@ impl Pool {
                     supervisor.start(self);
                 }
                 // Under the lock, so that nobody ends it as idle in between.
-                match worker.enter(op) {
+                match worker.enter(op, until) {
                     Some(call) => return Ok((worker, call)),
                     None => continue,
                 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, ExitStatus};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,6 @@ pub(super) struct Process {
     completed: AtomicU64,
     /// Takes no more calls; it ends with the last one it has.
     retired: AtomicBool,
-    /// Calls whose time is up.
-    overdue: AtomicUsize,
     /// Whether processes that it started were there when its last call ended.
     pub(super) leftovers: AtomicBool,
     /// Counts of the operations that it holds builds of; none once it is gone.
@@ -48,21 +46,13 @@ pub(super) struct Process {
     ended: Condvar,
 }
 
-/// A call whose time is up.
-#[derive(Debug)]
-pub(super) struct Overdue<'a>(&'a Process);
-
-impl Drop for Overdue<'_> {
-    fn drop(&mut self) {
-        self.0.overdue.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
 /// A call that runs in a worker.
 #[derive(Debug)]
 struct Running {
     op: Address,
     began: Instant,
+    /// When its answer is due.
+    due: Instant,
 }
 
 #[derive(Debug)]
@@ -90,16 +80,16 @@ impl Process {
         self.handle.as_fd()
     }
 
-    /// Whether it may be given another call. Not while one in it is overdue: it is about to be killed, and the next call
-    /// might wait for a lock that the overdue one holds.
+    /// Whether it may be given another call.
     pub(super) fn takes_calls(&self) -> bool {
-        !self.is_retired() && !self.link.is_lost() && self.overdue.load(Ordering::Acquire) == 0
+        self.takes_more(&self.running())
     }
 
-    /// The time of a call in it is up; until the guard is dropped.
-    pub(super) fn overdue(&self) -> Overdue<'_> {
-        self.overdue.fetch_add(1, Ordering::AcqRel);
-        Overdue(self)
+    /// Not while a call in it is overdue: it is about to be killed, and the next call might wait for a lock that the
+    /// overdue one holds. By the clock, since whoever asks next may just have been told that the time is up.
+    fn takes_more(&self, running: &HashMap<u64, Running>) -> bool {
+        let now = Instant::now();
+        !self.is_retired() && !self.link.is_lost() && running.values().all(|call| now < call.due)
     }
 
     /// Calls that run in it.
@@ -117,15 +107,15 @@ impl Process {
         self.completed.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes in a call; its number, or none if it takes no more.
-    pub(super) fn enter(&self, op: &Address) -> Option<u64> {
+    /// Takes in a call whose answer is due then; its number, or none if it takes no more.
+    pub(super) fn enter(&self, op: &Address, due: Instant) -> Option<u64> {
         let mut running = self.running();
-        if !self.takes_calls() {
+        if !self.takes_more(&running) {
             return None;
         }
         let call = self.next_call.fetch_add(1, Ordering::Relaxed);
         self.link.take_seat(call);
-        running.insert(call, Running { op: op.clone(), began: Instant::now() });
+        running.insert(call, Running { op: op.clone(), began: Instant::now(), due });
         Some(call)
     }
 

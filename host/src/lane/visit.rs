@@ -81,11 +81,9 @@ impl Visit<'_> {
     fn follow(&self) -> Ended {
         let (job, link) = (self.job, &self.worker.link);
         let mut told = false;
-        let mut overdue = None;
         let mut look = Instant::now() + PATROL;
         loop {
-            let end = if overdue.is_none() { job.deadline } else { job.deadline + GRACE };
-            match link.next(self.call, look.min(end)) {
+            match link.next(self.call, look.min(job.deadline + GRACE)) {
                 Next::Frame(frame) => match self.take(&frame) {
                     Ok(None) => {}
                     Ok(Some(reply)) => return Ended::Reply(reply),
@@ -98,9 +96,6 @@ impl Visit<'_> {
             let now = Instant::now();
             if now >= job.deadline + GRACE {
                 return self.give_up();
-            }
-            if now >= job.deadline && overdue.is_none() {
-                overdue = Some(self.worker.overdue());
             }
             if now < look {
                 continue;

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,6 @@ impl Process {
             next_call: AtomicU64::new(1),
             completed: AtomicU64::new(0),
             retired: AtomicBool::new(false),
-            overdue: AtomicUsize::new(0),
             leftovers: AtomicBool::new(false),
             held: Mutex::new(Some(Vec::new())),
             blamed: Mutex::default(),
