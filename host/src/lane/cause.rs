@@ -26,7 +26,7 @@ pub enum Cause {
         /// Processes that a worker may have started.
         limit: usize,
     },
-    /// It closed its connection to the host, or spoke what is no frame, and was killed for it.
+    /// It closed its connection to the host, or spoke what is no frame.
     Disconnected,
     /// It was killed since another call in it did not end in time.
     Neighbour {
@@ -41,7 +41,10 @@ impl Cause {
     /// From the status of a worker that nobody killed, and the end of what it printed.
     pub(super) fn of(status: ExitStatus, last_words: &str, memory_mib: u64) -> Self {
         let Some(signal) = status.signal() else {
-            return Self::Exit(status.code().unwrap_or_default());
+            return match status.code().unwrap_or_default() {
+                CUT_OFF => Self::Disconnected,
+                code => Self::Exit(code),
+            };
         };
         // Both are printed by the runtime of Rust right before it aborts.
         if signal == ABORT && last_words.contains("memory allocation of ") {
@@ -117,9 +120,7 @@ impl fmt::Display for Cause {
             Self::Processes { limit } => {
                 write!(f, "it started more than {limit} processes and was killed")
             }
-            Self::Disconnected => {
-                f.write_str("it closed its connection to the host and was killed")
-            }
+            Self::Disconnected => f.write_str("it closed its connection to the host"),
             Self::Neighbour { op } => {
                 write!(f, "it was killed since `{op}`, which ran in it, did not end in time")
             }
@@ -127,6 +128,9 @@ impl fmt::Display for Cause {
         }
     }
 }
+
+/// The exit code of a worker that found its socket closed by what ran in it.
+pub(crate) const CUT_OFF: i32 = 119;
 
 const HANGUP: i32 = 1;
 const INTERRUPT: i32 = 2;
@@ -177,6 +181,7 @@ mod tests {
         for (status, words, want) in [
             (0, "", "it left with exit code 0"),
             (3 << 8, "", "it left with exit code 3"),
+            (CUT_OFF << 8, "", "it closed its connection to the host"),
             (11, "", "signal 11 (SIGSEGV: it used memory that is not its own)"),
             (6, "", "signal 6 (SIGABRT: it aborted)"),
             (

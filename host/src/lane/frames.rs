@@ -67,7 +67,11 @@ pub(crate) enum FromWorker<'a> {
         beyond: bool,
         /// Whether processes that the worker started are still there.
         leftovers: bool,
+        /// Whether what operations left behind in it is so much that it had better be replaced.
+        worn: bool,
     },
+    /// There is no thread for the call here: it has not begun.
+    NoRoom,
     /// Something that only the host can do.
     Request {
         /// Names the answer; none is expected for 0.
@@ -85,6 +89,7 @@ const CANCEL: u8 = 3;
 const ANSWER: u8 = 4;
 const REPLY: u8 = 5;
 const REQUEST: u8 = 6;
+const NO_ROOM: u8 = 7;
 
 /// A frame as it came, not yet read.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,11 +130,13 @@ impl FromWorker<'_> {
     /// The bytes of the frame.
     pub(crate) fn encode(&self, call: u64) -> Vec<u8> {
         match self {
-            Self::Reply { outcome, beyond, leftovers } => frame(REPLY, call, |out| {
+            Self::Reply { outcome, beyond, leftovers, worn } => frame(REPLY, call, |out| {
                 out.put(beyond);
                 out.put(leftovers);
+                out.put(worn);
                 put_outcome(out, outcome);
             }),
+            Self::NoRoom => frame(NO_ROOM, call, |_| {}),
             Self::Request { request, method, frame: bytes } => frame(REQUEST, call, |out| {
                 out.put(request);
                 out.put(method);
@@ -183,8 +190,10 @@ impl Frame {
             REPLY => FromWorker::Reply {
                 beyond: Wire::take(from)?,
                 leftovers: Wire::take(from)?,
+                worn: Wire::take(from)?,
                 outcome: take_outcome(from)?,
             },
+            NO_ROOM => FromWorker::NoRoom,
             REQUEST => FromWorker::Request {
                 request: Wire::take(from)?,
                 method: Wire::take(from)?,

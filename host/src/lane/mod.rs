@@ -29,6 +29,7 @@ use crate::logging::budget::Budget;
 use crate::plugins::{Entry, LaneChoice, Loaded};
 use crate::program;
 
+pub(crate) use cause::CUT_OFF;
 pub use cause::{Cause, Company};
 pub(crate) use inline::Inline;
 pub(crate) use record::CrashRecord;

@@ -210,6 +210,10 @@ impl Watch {
         for (worker, pool) in &gone {
             worker.bury();
             pool.went(worker);
+            if let Some(cause) = worker.quiet_end() {
+                tracing::warn!(worker = worker.number(), pool = pool.label, %cause,
+                    "it ended while no call ran in it, as by a thread that an operation left behind");
+            }
         }
         gone.into_iter().map(|(worker, _)| worker).collect()
     }

@@ -40,7 +40,7 @@ pub(super) enum Ended {
     Reply(Result<Reply, UdfError>),
     /// Its time was up, and it has been killed if it still ran.
     Late,
-    /// The worker was gone before it had the whole request.
+    /// The worker was gone before it had the whole request, or had no room for it.
     NotBegun,
     /// The worker ended during it.
     Dead(Death),
@@ -114,13 +114,22 @@ impl Visit<'_> {
     /// A frame of the worker's: its reply, or something it wants.
     fn take(&self, frame: &Frame) -> Result<Option<Result<Reply, UdfError>>, Ended> {
         match frame.of_worker() {
-            Ok(FromWorker::Reply { outcome, beyond, leftovers }) => {
+            Ok(FromWorker::NoRoom) => {
+                self.replace("it has no thread left for a call");
+                Err(Ended::NotBegun)
+            }
+            Ok(FromWorker::Reply { outcome, beyond, leftovers, worn }) => {
                 if beyond && let Some(reading) = &self.job.call.reading {
                     reading.note_beyond();
                 }
                 if leftovers {
                     self.worker.leftovers.store(true, Ordering::Relaxed);
                     self.supervisor.wake();
+                }
+                if worn {
+                    self.replace(
+                        "what operations left behind in it, memory or open files, is too much",
+                    );
                 }
                 Ok(Some(match outcome {
                     Ok(reply) => Reply::decode(reply),
@@ -148,6 +157,16 @@ impl Visit<'_> {
                 Err(self.mourn())
             }
         }
+    }
+
+    /// Gives the worker no more calls; a fresh one takes the next.
+    fn replace(&self, why: &str) {
+        if self.worker.is_retired() {
+            return;
+        }
+        tracing::warn!(op = %self.job.entry.address, request = %self.job.call.request_id,
+            worker = self.worker.number(), "its worker is replaced: {why}");
+        self.worker.retire();
     }
 
     /// What only the host can do.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use sdk::Reply;
@@ -17,6 +18,9 @@ use super::{Job, Lane};
 use crate::error::HostError;
 use crate::host_api::to_host_error;
 use crate::plugins::Address;
+
+/// Before a call that a worker could not begin is given to another one.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Runs calls in worker processes.
 #[derive(Debug)]
@@ -133,7 +137,11 @@ impl Lane for Workers {
                     return reply.map_err(|error| to_host_error(&error, job, self.limit));
                 }
                 Ended::Late => return Err(job.timeout()),
-                Ended::NotBegun if Instant::now() < job.deadline => continue,
+                Ended::NotBegun if Instant::now() < job.deadline => {
+                    // Where no worker has room, this must not start one after the other.
+                    thread::sleep(PAUSE);
+                    continue;
+                }
                 Ended::NotBegun => return Err(job.timeout()),
                 Ended::Dead(death) => death,
             };

@@ -5,7 +5,8 @@
 //!   token, and nothing to say on the command line.
 //! - `serving` takes frames off that socket and runs each call on a thread of its own; `call` is one of them.
 //! - `culprit` notes which of them ends this process.
-//! - `libraries` opens artifacts, `limits` bounds what the process may take, `descriptors` keeps 0, 1 and 2 taken.
+//! - `libraries` opens artifacts, `limits` bounds what the process may take, `wear` tells how much of that is used up for
+//!   good, `descriptors` keeps 0, 1 and 2 taken.
 //!
 //! Its life hangs on the socket: when the host closes it, or dies, this process ends and takes along whatever it started.
 
@@ -15,6 +16,7 @@ mod descriptors;
 mod libraries;
 mod limits;
 mod serving;
+mod wear;
 
 use std::os::unix::net::UnixStream;
 
@@ -22,6 +24,7 @@ use core_store::{Durability, Store, StoreOptions};
 
 use self::descriptors::Taken;
 use self::serving::Serving;
+use self::wear::Wear;
 use crate::error::HostError;
 use crate::lane::frames::{Incoming, ToWorker};
 use crate::tether;
@@ -60,7 +63,7 @@ pub(crate) fn run() -> Result<std::convert::Infallible, HostError> {
     culprit::watch(note).map_err(|error| broken(error.to_string()))?;
     let durability = if synced { Durability::Full } else { Durability::Os };
     let store = Store::open(StoreOptions { durability });
-    let serving = Serving::new(socket, incoming, store, descriptors)
+    let serving = Serving::new(host, Wear::new(memory), socket, incoming, store, descriptors)
         .map_err(|error| broken(error.to_string()))?;
     serving.start().map_err(|error| broken(error.to_string()))?;
     // The threads do the rest. This one must stay: the process ends with it.

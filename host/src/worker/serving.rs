@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use core_store::Store;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions, fchdir, umask, waitid};
 use sdk::abi::Method;
 use sdk::{ErrorKind, UdfError};
@@ -24,6 +25,8 @@ use super::call::Call;
 use super::culprit;
 use super::descriptors::Descriptors;
 use super::libraries::Libraries;
+use super::wear::Wear;
+use crate::lane::CUT_OFF;
 use crate::lane::frames::{Frame, FromWorker, Incoming, MAX_FRAME, Run, ToWorker};
 use crate::tether;
 
@@ -45,6 +48,9 @@ pub(super) struct Serving {
     place: OwnedFd,
     /// What new files are not open to, as the host was started.
     mask: Mode,
+    /// Its process id.
+    host: u32,
+    wear: Wear,
 }
 
 /// What arrives for a call while it runs.
@@ -73,11 +79,13 @@ impl Progress {
 }
 
 impl Serving {
-    /// Serves this socket; `incoming` is what was read off it already.
+    /// Serves the socket of the host with this process id; `incoming` is what was read off it already.
     ///
     /// # Errors
     /// The working directory cannot be opened.
     pub(super) fn new(
+        host: u32,
+        wear: Wear,
         socket: UnixStream,
         incoming: Incoming,
         store: Store,
@@ -98,6 +106,8 @@ impl Serving {
             descriptors,
             place: rustix::fs::open(".", flags, Mode::empty())?,
             mask,
+            host,
+            wear,
         }))
     }
 
@@ -139,9 +149,9 @@ impl Serving {
                 Ok(Some(frame)) => frame,
                 Ok(None) => match incoming.fill(&self.socket) {
                     Ok(1..) => continue,
+                    Ok(0) => tether::end_all(),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    // The host is gone, or an operation has closed the socket: nobody is left to work for.
-                    Ok(0) | Err(_) => tether::end_all(),
+                    Err(error) => self.cut_off(&error),
                 },
                 Err(_) => tether::end_all(),
             };
@@ -149,9 +159,9 @@ impl Serving {
                 Ok(ToWorker::Run(_)) => {
                     let came = Instant::now();
                     let last = self.idle.fetch_sub(1, Ordering::AcqRel) == 1;
-                    if last && let Err(error) = self.start() {
+                    if last && self.start().is_err() {
                         self.idle.fetch_add(1, Ordering::AcqRel);
-                        self.refuse(frame.call, &error);
+                        self.send(&FromWorker::NoRoom, frame.call);
                         continue;
                     }
                     // Known before anything else is read: the next frame may be about it.
@@ -180,15 +190,6 @@ impl Serving {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refuse(&self, call: u64, error: &io::Error) {
-        let message = format!("its worker has no thread left for the call: {error}");
-        let error = UdfError::new(ErrorKind::Internal, message).encode();
-        self.send(
-            &FromWorker::Reply { outcome: Err(&error), beyond: false, leftovers: false },
-            call,
-        );
-    }
-
     fn run(&self, number: u64, run: &Run<'_>, came: Instant, progress: &Progress) {
         // What an earlier call of the project changed is not this one's affair.
         let _gone = fchdir(&self.place);
@@ -215,6 +216,7 @@ impl Serving {
             outcome: outcome.as_deref().map_err(Vec::as_slice),
             beyond: call.asked_beyond_collections(),
             leftovers: has_children(),
+            worn: self.wear.is_worn(&self.place),
         };
         // Before the reply: when the host has it, the call is over on both sides.
         self.calls().remove(&number);
@@ -226,9 +228,21 @@ impl Serving {
     pub(super) fn send(&self, frame: &FromWorker<'_>, call: u64) {
         let bytes = frame.encode(call);
         let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        if (&self.socket).write_all(&bytes).is_err() {
-            tether::end_all();
+        if let Err(error) = (&self.socket).write_all(&bytes) {
+            self.cut_off(&error);
         }
+    }
+
+    /// The end, when the socket cannot be used: the host is gone, or an operation has closed it, as one does that closes
+    /// whatever is open.
+    fn cut_off(&self, error: &io::Error) -> ! {
+        let closed_here = error.raw_os_error() == Some(Errno::BADF.raw_os_error());
+        if closed_here && tether::has_parent(self.host) {
+            // The host ends what is left here, and learns by this code that it was no kill of somebody's.
+            // SAFETY: nothing of this process is used afterwards.
+            unsafe { libc::_exit(CUT_OFF) };
+        }
+        tether::end_all()
     }
 
     /// Asks the host for something and waits for its answer.
@@ -275,5 +289,5 @@ fn stand_alone() {
 /// Whether processes that this one started are still there, ended or not.
 fn has_children() -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    !matches!(waitid(WaitId::All, look), Err(rustix::io::Errno::CHILD))
+    !matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }

@@ -127,6 +127,24 @@ fn whoever_ran_beside_a_crash_is_told_who_it_was_and_is_not_blamed() {
 }
 
 #[test]
+fn what_a_call_left_running_may_end_the_worker_and_no_call_with_it() {
+    let _alone = alone();
+    let troubled = Troubled::start();
+    for _ in 0..4 {
+        let worker = troubled.worker_of("hurtful");
+        assert_eq!(troubled.hurt("later"), (200, "\"soon\"".to_owned()));
+        wait_until(LONG, "its end", || {
+            let left = children(troubled.pid());
+            left.iter().all(|(pid, _)| *pid != worker.as_raw_nonzero().to_string()).then_some(())
+        })
+        .expect("it ends");
+        assert_ne!(troubled.worker_of("hurtful"), worker);
+    }
+    troubled.logged("it ended while no call ran in it");
+    assert_eq!(troubled.listed("hurtful", "hurts").get("lane_note"), None, "nobody can tell who");
+}
+
+#[test]
 fn an_operation_that_calls_another_survives_its_crash() {
     let _alone = alone();
     let troubled = Troubled::start();

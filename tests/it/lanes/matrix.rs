@@ -17,6 +17,7 @@ fn whatever_an_operation_does_to_its_process_costs_that_call() {
             ("payload", 500, "panicked"),
             ("drop", 500, "a drop at the end of the call"),
             ("abort", 500, "signal 6 (SIGABRT"),
+            ("double", 500, "signal 6 (SIGABRT"),
             ("stack", 500, "stack overflow"),
             ("exit", 500, "exit code 0"),
             ("null", 500, "signal 11 (SIGSEGV"),
@@ -29,7 +30,11 @@ fn whatever_an_operation_does_to_its_process_costs_that_call() {
             ("say", 504, "did not finish within 4000 ms"),
             ("stop", 504, "did not finish within 4000 ms"),
             ("deaf", 504, "did not finish within 4000 ms"),
+            ("cut", 500, "it closed its connection to the host"),
             ("close", 200, "closed"),
+            // What is left behind costs no later call anything.
+            ("files", 200, ""),
+            ("threads", 200, ""),
             ("cwd", 200, "moved"),
             ("hook", 200, "hooked"),
             // Its own hook aborts: the panic became the end of the worker.
@@ -56,6 +61,7 @@ fn whatever_an_operation_does_to_its_process_costs_that_call() {
     // What one printed with its descriptors closed did not land in what another wrote.
     let notes = troubled.notes();
     assert!(notes.contains("written with 0, 1 and 2 closed"), "{notes:?}");
+    troubled.logged("its worker is replaced: what operations left behind");
     troubled.logged("it prints more than is logged");
     troubled.logged("it says more than is logged");
     let log = troubled.host.stderr();

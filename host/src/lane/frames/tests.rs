@@ -39,8 +39,9 @@ fn frames_survive_being_cut_anywhere() {
         assert_eq!(frame.for_worker().as_ref(), Ok(want));
     }
     let from_worker = [
-        FromWorker::Reply { outcome: Ok(b"x"), beyond: true, leftovers: false },
+        FromWorker::Reply { outcome: Ok(b"x"), beyond: true, leftovers: false, worn: true },
         FromWorker::Request { request: 0, method: 50, frame: b"" },
+        FromWorker::NoRoom,
     ];
     let bytes: Vec<u8> = from_worker.iter().flat_map(|it| it.encode(1)).collect();
     let found = frames(&bytes);

@@ -13,8 +13,8 @@ fn pair() -> (Link, UnixStream) {
 }
 
 fn reply(call: u64) -> Vec<u8> {
-    FromWorker::Reply { outcome: Ok(&call.to_le_bytes()), beyond: false, leftovers: false }
-        .encode(call)
+    let outcome = Ok(&call.to_le_bytes()[..]);
+    FromWorker::Reply { outcome, beyond: false, leftovers: false, worn: false }.encode(call)
 }
 
 #[test]

@@ -71,6 +71,13 @@ impl Process {
         self.link.lose();
     }
 
+    /// What ended one in which nothing ran, unless the host did; nobody else tells of it.
+    pub(in crate::lane) fn quiet_end(&self) -> Option<Cause> {
+        let life = self.life();
+        let status = life.status.filter(|_| life.killed.is_none() && life.victims.is_empty())?;
+        Some(Cause::of(status, "", self.memory >> 20))
+    }
+
     /// Ends what it has started, and takes it from the system, so that nothing of it stays.
     pub(in crate::lane) fn reap(&self) {
         // Before the system may give its number to another.
