@@ -8,4 +8,5 @@ mod memory;
 mod odd;
 mod scene;
 mod shared;
+mod tools;
 mod workflow;

@@ -12,7 +12,7 @@ mod target;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
@@ -58,6 +58,25 @@ pub(crate) struct Ended {
     pub(crate) said: String,
     /// Why it was ended before it was done, if it was.
     pub(crate) stopped: Option<Stopped>,
+    /// Its status; none when it was never started, since the host is ending.
+    status: Option<ExitStatus>,
+}
+
+impl Ended {
+    /// What cargo said, or how it ended if it said nothing.
+    pub(crate) fn words(&self) -> String {
+        if !self.said.trim().is_empty() {
+            return self.said.clone();
+        }
+        // Whoever starts cargo for us passes a signal on as shells do.
+        match self.status.map(|status| (status, status.code().unwrap_or_default())) {
+            Some((_, code @ 129..)) => {
+                format!("cargo said nothing and ended by signal {}", code - 128)
+            }
+            Some((status, _)) => format!("cargo said nothing and ended with {status}"),
+            None => "cargo was not started".to_owned(),
+        }
+    }
 }
 
 /// Builds crates of a shadow.
@@ -107,12 +126,14 @@ impl Builder<'_> {
         self.run(&mut command, |_| More::Awaited)
     }
 
-    /// Asks cargo whether this workspace can be resolved; its complaint if not.
-    pub(crate) fn resolve(&self) -> io::Result<Result<(), String>> {
+    /// What cargo says against this workspace when it is asked to resolve it. Nothing as well when it was stopped before
+    /// it could say.
+    pub(crate) fn complaint(&self) -> io::Result<Option<String>> {
         let mut command = self.cargo("metadata");
         command.arg("--format-version=1").stdout(Stdio::null());
         let ended = self.run(&mut command, |_| More::Awaited)?;
-        Ok(if ended.success { Ok(()) } else { Err(ended.said) })
+        let undecided = ended.success || ended.stopped.is_some() || self.running.is_stopped();
+        Ok((!undecided).then(|| ended.words()))
     }
 
     fn name_profile(&self, command: &mut Command) {
@@ -169,10 +190,15 @@ impl Builder<'_> {
                 }
             }
         }
-        let status = self.running.end()?;
-        ended.success = left_early || status.is_some_and(|status| status.success());
-        if !ended.began && status.is_some_and(|status| status.code() == Some(tether::NOT_FOUND)) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, ended.said));
+        ended.status = self.running.end()?;
+        ended.success = left_early || ended.status.is_some_and(|status| status.success());
+        if !ended.began {
+            let kind = match ended.status.and_then(|status| status.code()) {
+                Some(tether::NOT_FOUND) => io::ErrorKind::NotFound,
+                Some(tether::NOT_STARTED) => io::ErrorKind::Other,
+                _ => return Ok(ended),
+            };
+            return Err(io::Error::new(kind, ended.words().trim().to_owned()));
         }
         Ok(ended)
     }

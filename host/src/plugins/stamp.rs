@@ -4,6 +4,8 @@
 //! the sdk and the store, the lock file, the toolchain, the profile. Files count by path, size and time, as cargo
 //! itself does it.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -54,6 +56,9 @@ impl BaseKey {
             "CARGO_ENCODED_RUSTFLAGS",
         ] {
             key.add(&format!("{name}={:?}", std::env::var_os(name)));
+        }
+        for (name, value) in settings_of_cargo() {
+            key.add(&format!("{name}={value}"));
         }
         for file in [
             "Cargo.toml",
@@ -137,6 +142,17 @@ impl Digest {
             }
         }
     }
+}
+
+/// What the environment sets in cargo's place of a file: profiles, flags of targets. Not where it builds, which we say.
+fn settings_of_cargo() -> BTreeMap<String, String> {
+    let text = |it: OsString| it.to_string_lossy().into_owned();
+    let variables = std::env::vars_os().map(|(name, value)| (text(name), text(value)));
+    let kinds = ["CARGO_PROFILE_", "CARGO_BUILD_", "CARGO_TARGET_"];
+    let is_setting = |name: &str| {
+        kinds.iter().any(|kind| name.starts_with(kind)) && !name.ends_with("_TARGET_DIR")
+    };
+    variables.filter(|(name, _)| is_setting(name)).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

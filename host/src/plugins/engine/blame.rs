@@ -43,7 +43,7 @@ impl Work<'_> {
                         Refusal::new("the build was stopped with the host", "start the host again")
                     }
                     None => {
-                        let said = shadow.real_paths(&ended.said);
+                        let said = shadow.real_paths(&ended.words());
                         Refusal::new(
                             format!("cargo built nothing of it: {}", summary(&said)),
                             "see cargo's message",
@@ -62,7 +62,7 @@ impl Work<'_> {
     }
 
     /// The crates for which cargo refuses the whole workspace, each with what cargo said: those it names, else those
-    /// that it refuses when they are alone.
+    /// that it refuses when they are alone. None when it refuses even a workspace without them.
     pub(super) fn culprits(
         &self,
         shadow: &Shadow,
@@ -76,6 +76,10 @@ impl Work<'_> {
             .collect();
         if !named.is_empty() {
             return named;
+        }
+        // What is said against a workspace without any of them is about what is around: the tools, the checkout.
+        if self.complaint_about(Vec::new()).is_some() {
+            return BTreeMap::new();
         }
         let (libraries, ops): (Vec<_>, Vec<_>) =
             members.iter().cloned().partition(|member| self.is_library(&member.folder));
@@ -103,7 +107,7 @@ impl Work<'_> {
         let shadow = Shadow::sync(&root, self.checkout, members, |_| {}).ok()?;
         let (target, running, limit) = (self.target, self.running, self.limit);
         let builder = Builder { shadow: &shadow, target, running, limit };
-        Some(shadow.real_paths(&builder.resolve().ok()?.err()?))
+        Some(shadow.real_paths(&builder.complaint().ok()??))
     }
 
     fn is_library(&self, folder: &Path) -> bool {
@@ -200,8 +204,10 @@ pub(super) fn refuse_all(catalog: &Catalog, stale: &[Stale], refusal: &Refusal) 
 }
 
 /// What the tools say when something around them is at fault, and no file of an author's.
-const OUTSIDE: [&str; 8] = [
+const OUTSIDE: [&str; 10] = [
     "No space left on device",
+    "signal: 9, SIGKILL",
+    "linker `",
     "Cannot allocate memory",
     "Too many open files",
     "Resource temporarily unavailable",
@@ -233,13 +239,29 @@ pub(super) fn summary(said: &str) -> String {
         words.push_str(": ");
         words.push_str(cause);
     }
-    // Messages go to callers, who are told no paths.
-    let words = words.split(' ').map(|word| match word.contains('/') {
-        true if word.ends_with(':') => "…:",
-        true => "…",
-        false => word,
+    let words = cut_commands(&words);
+    // Messages go to callers, who are told no paths; of a command that cargo quotes, the program's name.
+    let words = words.split(' ').map(|word| match word.rsplit_once('/') {
+        None => word.to_owned(),
+        Some((_, name))
+            if word.starts_with('`') && !word.contains("`:") && !word.ends_with('`') =>
+        {
+            format!("`{name}")
+        }
+        Some(_) if word.ends_with(':') => "…:".to_owned(),
+        Some(_) => "…".to_owned(),
     });
     words.collect::<Vec<_>>().join(" ")
+}
+
+/// Without the command lines that cargo quotes: that of a compiler takes a page.
+fn cut_commands(words: &str) -> String {
+    const MOST: usize = 80;
+    let quoted = |(at, part): (usize, &str)| match at % 2 == 1 && part.len() > MOST {
+        true => "…".to_owned(),
+        false => part.to_owned(),
+    };
+    words.split('`').enumerate().map(quoted).collect::<Vec<_>>().join("`")
 }
 
 #[cfg(test)]
@@ -256,6 +278,14 @@ mod tests {
             (
                 "error: failed to load manifest for workspace member `/t/p/a`\n\nCaused by:\n  failed to parse manifest at `/t/p/a/Cargo.toml`\n\nCaused by:\n  failed to parse the `edition` key\n\nCaused by:\n  `1999` is unknown\n",
                 "failed to load manifest for workspace member …: failed to parse the `edition` key: `1999` is unknown",
+            ),
+            (
+                "error: could not execute process `/no/rustc -vV` (never executed)\n\nCaused by:\n  No such file or directory (os error 2)\n",
+                "could not execute process `rustc -vV` (never executed): No such file or directory (os error 2)",
+            ),
+            (
+                "error: could not compile `x` (lib)\n\nCaused by:\n  process didn't exit successfully: `/usr/bin/rustc --crate-name x --edition=2024 --crate-type cdylib --emit=dep-info,link -C opt-level=3 -C strip=symbols` (signal: 9, SIGKILL: kill)\n",
+                "could not compile `x` (lib): process didn't exit successfully: `…` (signal: 9, SIGKILL: kill)",
             ),
             ("", "no reason given"),
         ] {

@@ -114,11 +114,11 @@ impl Work<'_> {
                 }
                 Err(error) => {
                     let reason = if error.kind() == io::ErrorKind::NotFound {
-                        "it is not built and there is no cargo on this machine"
+                        "it is not built and there is no cargo on this machine".to_owned()
                     } else {
-                        "cargo could not be run"
+                        format!("cargo could not be run: {}", summary(&error.to_string()))
                     };
-                    self.give_up(&stale, reason, INSTALL, &error);
+                    self.give_up(&stale, &reason, INSTALL, &error);
                     return outcome;
                 }
             };
@@ -137,19 +137,21 @@ impl Work<'_> {
                 }
                 None => {}
             }
-            if ended.began || ended.success {
+            if ended.began || ended.success || self.running.is_stopped() {
                 self.refuse_unbuilt(&shadow, &stale, &complaints, &ended);
                 return outcome;
             }
             let culprits = self.culprits(&shadow, &members, &ended.said);
             if culprits.is_empty() {
-                let said = shadow.real_paths(&ended.said);
+                let said = shadow.real_paths(&ended.words());
                 let refusal = Refusal::new(
                     format!("cargo cannot build here: {}", summary(&said)),
-                    "correct what cargo complains about",
+                    "correct what cargo complains about; no operation's own files are at fault",
                 )
-                .detail(said);
-                refuse_all(self.catalog, &stale, &passing_if_outside(refusal));
+                .detail(said)
+                // Nothing that is watched tells when it is put right.
+                .passing();
+                refuse_all(self.catalog, &stale, &refusal);
                 return outcome;
             }
             for (folder, said) in &culprits {
