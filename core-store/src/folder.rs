@@ -151,6 +151,17 @@ impl Folder {
         }
     }
 
+    /// The text of a document as far as it is text: bytes that are not UTF-8 are replaced. For documents whose lines
+    /// stand each for itself, which one bad byte must not take away.
+    pub fn read_lossy(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let path = self.place(name)?;
+        let content = self.shared.backend.read(&path).map_err(io_error("read", &path))?;
+        Ok(content.map(|(content, _)| match String::from_utf8(content) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }))
+    }
+
     /// What is in the folder, or in a directory of it, in order of name. Files that a writer has not
     /// finished are left out. A missing directory is empty.
     pub fn list(&self, name: &str) -> Result<Vec<Entry>, StoreError> {
@@ -181,7 +192,7 @@ impl Folder {
             .ok_or_else(timeout)?;
         let guard = FolderGuard { folder: self.clone(), _held: held, _turn: turn };
         if self.lane.first() {
-            guard.sweep()?;
+            guard.sweep();
         }
         Ok(guard)
     }

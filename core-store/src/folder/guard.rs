@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::lane::LaneTurn;
 use super::{Folder, check_relative, hidden, is_hidden};
 use crate::StoreError;
-use crate::backend::{Held, WriteMode};
+use crate::backend::{Entry, Held, WriteMode};
 use crate::error::io_error;
 
 /// The exclusive right to write one folder, across processes. Released when dropped; the lock file
@@ -34,22 +34,27 @@ impl fmt::Debug for FolderGuard {
 }
 
 impl FolderGuard {
-    /// Removes temporary files that a crash has left. Under the lock nobody else has any.
-    pub(super) fn sweep(&self) -> Result<(), StoreError> {
+    /// Removes temporary files that a crash has left. Under the lock nobody else has any, but in a folder inside this
+    /// one: it has a lock of its own, and whoever takes that one sweeps it. What cannot be looked at or removed is left:
+    /// nobody reads it.
+    pub(super) fn sweep(&self) {
         let backend = &self.folder.shared.backend;
-        let list = |dir: &Path| backend.list(dir).map_err(io_error("list", dir));
         let mut dirs = vec![self.folder.path.clone()];
         while let Some(dir) = dirs.pop() {
-            for entry in list(&dir)?.unwrap_or_default() {
+            let Ok(Some(entries)) = backend.list(&dir) else { continue };
+            let is_lock = |entry: &Entry| !entry.is_dir && entry.name.ends_with(".lock");
+            if dir != self.folder.path && entries.iter().any(is_lock) {
+                continue;
+            }
+            for entry in entries {
                 let path = dir.join(&entry.name);
                 if entry.is_dir {
                     dirs.push(path);
                 } else if is_hidden(&entry.name) {
-                    backend.remove(&path).map_err(io_error("remove", &path))?;
+                    let _ = backend.remove(&path);
                 }
             }
         }
-        Ok(())
     }
 
     /// Puts a document in place of what stands there, or nowhere yet: its content is on the disk
@@ -140,6 +145,27 @@ impl FolderGuard {
             }
         }
         Ok(renamed)
+    }
+
+    /// Moves the whole folder to the place of another one, which is made; `false`, and nothing done, when anything stands
+    /// there. Whoever waits for the lock gets that of a folder that is gone.
+    pub fn move_to(self, to: &Folder) -> Result<bool, StoreError> {
+        let from = &self.folder;
+        from.confine(&from.path, &from.root)?;
+        to.confine(&to.path, &to.root)?;
+        let parent = |path: &Path| path.parent().unwrap_or(Path::new("")).to_owned();
+        let (left, joined) = (parent(&from.path), parent(&to.path));
+        let backend = &from.shared.backend;
+        backend
+            .create_dirs(&joined, from.sync())
+            .map_err(io_error("create the directory", &joined))?;
+        let moved =
+            backend.rename_new(&from.path, &to.path).map_err(io_error("move", &from.path))?;
+        if moved {
+            from.sync_names(&joined)?;
+            from.sync_names(&left)?;
+        }
+        Ok(moved)
     }
 
     /// The path of a name and its directory, which must be in the folder. The path itself may be a link:

@@ -82,6 +82,73 @@ fn documents_grow_by_whole_lines_and_change_their_name() {
 }
 
 #[test]
+fn a_document_is_read_as_far_as_it_is_text() {
+    let place = Place::new();
+    let run = folder(&place, "r");
+    assert_eq!(run.read_lossy("log").unwrap(), None);
+    run.create(|draft| draft.file("log", "1\n2\n")).unwrap();
+    assert_eq!(run.read_lossy("log").unwrap().as_deref(), Some("1\n2\n"));
+    #[expect(clippy::disallowed_methods, reason = "a test tears a character")]
+    std::fs::write(place.at("runs/r/log"), b"1\ncaf\xc3").unwrap();
+    assert!(matches!(run.read("log"), Err(StoreError::NotUtf8 { .. })));
+    assert_eq!(run.read_lossy("log").unwrap().as_deref(), Some("1\ncaf\u{fffd}"));
+    assert!(run.read_lossy("../r/log").is_err());
+}
+
+#[test]
+fn a_folder_moves_whole_to_a_place_that_is_free() {
+    let place = Place::new();
+    let (run, done) = (folder(&place, "now/r"), folder(&place, "done/r"));
+    run.create(|draft| draft.file("events/1", "first")).unwrap();
+    let guard = run.lock(WAIT).unwrap();
+    guard.replace("state.json", "{}").unwrap();
+    assert!(guard.move_to(&done).unwrap());
+    assert!(!run.exists().unwrap() && run.lock(WAIT).is_err());
+    assert_eq!(done.read("events/1").unwrap().as_deref(), Some("first"));
+    assert_eq!(done.read("state.json").unwrap().as_deref(), Some("{}"));
+    // What stands there is never replaced, empty or not.
+    run.create(|draft| draft.file("state.json", "second")).unwrap();
+    let empty = folder(&place, "done/e");
+    empty.create(|_| Ok(())).unwrap();
+    for taken in [&done, &empty] {
+        assert!(!run.lock(WAIT).unwrap().move_to(taken).unwrap());
+    }
+    assert_eq!(run.read("state.json").unwrap().as_deref(), Some("second"));
+    assert_eq!(done.read("state.json").unwrap().as_deref(), Some("{}"));
+    // Nor does it leave its root.
+    std::fs::create_dir_all(place.at("elsewhere")).unwrap();
+    symlink(place.at("elsewhere"), place.at("runs/out")).unwrap();
+    let out = place.store().folder(&place.at("runs"), "out/r", "state.json.lock").unwrap();
+    assert!(matches!(run.lock(WAIT).unwrap().move_to(&out), Err(StoreError::Outside { .. })));
+}
+
+#[test]
+fn what_a_crash_left_is_removed_but_not_what_another_writes() {
+    let place = Place::new();
+    let outer = folder(&place, "r");
+    outer.create(|_| Ok(())).unwrap();
+    let left = ["runs/r/.a.0123456789abcdef.tmp", "runs/r/logs/.b.0123456789abcdef.tmp"];
+    let others =
+        ["runs/r/inner/.c.0123456789abcdef.tmp", "runs/r/inner/events/.d.0123456789abcdef.tmp"];
+    for path in left.iter().chain(&others) {
+        place.put(path, "half");
+    }
+    // A folder inside: somebody may hold its lock, and be about to rename this.
+    place.put("runs/r/inner/state.json.lock", "");
+    drop(outer.lock(WAIT).unwrap());
+    for path in left {
+        assert!(!place.at(path).exists(), "{path}");
+    }
+    for path in others {
+        assert!(place.at(path).exists(), "{path}");
+    }
+    drop(folder(&place, "r/inner").lock(WAIT).unwrap());
+    for path in others {
+        assert!(!place.at(path).exists(), "{path}");
+    }
+}
+
+#[test]
 fn names_that_are_not_plain_are_refused() {
     let place = Place::new();
     std::fs::create_dir_all(place.at("runs/r")).unwrap();
