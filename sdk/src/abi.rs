@@ -136,6 +136,8 @@ impl Method {
     pub const FOLDER_READ_ALL: Self = Self(44);
     /// Where the folder is, for programs that an operation starts on it.
     pub const FOLDER_PATH: Self = Self(45);
+    /// One whole file as far as it is text.
+    pub const FOLDER_READ_LOSSY: Self = Self(46);
 
     /// Time of the call.
     pub const NOW: Self = Self(48);

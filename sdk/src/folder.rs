@@ -65,6 +65,17 @@ impl<'c> Folder<'c> {
         Ok(Option::<&str>::decode(&frame)?.map(str::to_owned))
     }
 
+    /// The text of a document as far as it is text: bytes that are not UTF-8 are replaced. For documents whose lines
+    /// stand each for itself, which one bad byte must not take away.
+    ///
+    /// # Errors
+    /// As [`Folder::exists`].
+    pub fn read_lossy(&self, name: &str) -> Result<Option<String>, UdfError> {
+        let request = FolderNameRequest { folder: self.folder, name };
+        let frame = self.context.request(Method::FOLDER_READ_LOSSY, &request)?;
+        Ok(Option::<&str>::decode(&frame)?.map(str::to_owned))
+    }
+
     /// Many documents in one request, which the host reads side by side: each gets what [`Folder::read`] would
     /// answer, in order.
     ///

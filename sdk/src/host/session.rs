@@ -116,6 +116,7 @@ impl StoreSession {
             Method::FOLDER_LOCK => self.folder_lock(request),
             Method::FOLDER_UNLOCK => self.folder_unlock(request),
             Method::FOLDER_READ => self.folder_read(request),
+            Method::FOLDER_READ_LOSSY => self.folder_read_lossy(request),
             Method::FOLDER_LIST => self.folder_list(request),
             Method::FOLDER_REPLACE => self.folder_replace(request),
             Method::FOLDER_CREATE => self.folder_create(request),

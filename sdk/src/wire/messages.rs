@@ -192,8 +192,8 @@ messages! { 'a:
         wait_ms: u64,
     }
 
-    /// `FOLDER_READ`: reply `Option<text>`. `FOLDER_LIST`: reply [`Entry`] per name. `FOLDER_REMOVE`:
-    /// reply whether there was a file.
+    /// `FOLDER_READ`, `FOLDER_READ_LOSSY`: reply `Option<text>`. `FOLDER_LIST`: reply [`Entry`] per name.
+    /// `FOLDER_REMOVE`: reply whether there was a file.
     FolderNameRequest<'a> {
         /// Which folder.
         folder: u32,

@@ -277,9 +277,10 @@ impl<'a> Served<'a> {
     fn state(&self) -> Result<Reply, UdfError> {
         let folder = place::look(self.ctx, &self.needed_state_dir()?)?;
         let class = self.workflow.state_class();
-        let text = folder.read(&class.path())?;
-        let state = WorkState::load(text.as_deref().map(str::as_bytes), &class).state;
-        let ledger = folder.read(&ledger::path(self.workflow.ledger_key()))?.unwrap_or_default();
+        let bytes = place::state_bytes(&folder, &class)?;
+        let state = WorkState::load(bytes.as_deref(), &class).state;
+        let ledger = folder.read_lossy(&ledger::path(self.workflow.ledger_key()))?;
+        let ledger = ledger.unwrap_or_default();
         Ok(Reply::value(&json!({
             "phase": state.phase().word(),
             "state": state.digest(),
@@ -292,7 +293,7 @@ impl<'a> Served<'a> {
         let limit = self.request.arguments.get("limit").and_then(Value::as_u64).unwrap_or(50);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let folder = place::look(self.ctx, &self.needed_state_dir()?)?;
-        let text = folder.read(journal::PATH)?.unwrap_or_default();
+        let text = folder.read_lossy(journal::PATH)?.unwrap_or_default();
         let mut lines = journal::read(text.as_bytes());
         lines.drain(..lines.len().saturating_sub(limit));
         Ok(Reply::value(&lines))

@@ -80,6 +80,13 @@ impl StoreSession {
         Ok(text.as_deref().encode())
     }
 
+    pub(super) fn folder_read_lossy(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
+        let request = FolderNameRequest::decode(request)?;
+        let mut open = self.open();
+        let folder = &open.folder(request.folder)?.folder;
+        Ok(folder.read_lossy(request.name).map_err(store_error)?.as_deref().encode())
+    }
+
     /// Reads on all cores: of many small files most of the time goes into system calls.
     pub(super) fn folder_read_all(&self, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         let request = FolderNamesRequest::decode(request)?;

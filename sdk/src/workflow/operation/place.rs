@@ -33,6 +33,18 @@ pub(super) fn open<'c>(ctx: &'c Context, state_dir: &str) -> Answer<Folder<'c>> 
     Ok(folder)
 }
 
+/// Bytes of the state file. Those that are no text are no JSON either: the engine treats the file as corrupt.
+pub(super) fn state_bytes(
+    folder: &Folder<'_>,
+    class: &StateClass,
+) -> Result<Option<Vec<u8>>, UdfError> {
+    match folder.read(&class.path()) {
+        Ok(text) => Ok(text.map(String::into_bytes)),
+        Err(error) if error.message().contains("is not UTF-8 text") => Ok(Some(vec![0xff])),
+        Err(error) => Err(error),
+    }
+}
+
 /// The files of one subject; nobody else writes them while this lives (decision O7).
 pub(super) struct FolderPlace<'f> {
     ctx: &'f Context,
@@ -40,6 +52,7 @@ pub(super) struct FolderPlace<'f> {
     guard: FolderGuard<'f>,
     class: StateClass,
     ledger: String,
+    has_ledger: bool,
 }
 
 impl<'f> FolderPlace<'f> {
@@ -52,7 +65,7 @@ impl<'f> FolderPlace<'f> {
             DomainError::new("another process holds the state of the work; try again")
         })?;
         let (class, ledger) = (workflow.state_class(), ledger::path(workflow.ledger_key()));
-        Ok(Self { ctx, folder, guard, class, ledger })
+        Ok(Self { ctx, folder, guard, class, ledger, has_ledger: false })
     }
 
     pub(super) fn work_state(&mut self) -> Answer<WorkState> {
@@ -75,14 +88,11 @@ impl<'f> FolderPlace<'f> {
 
 impl Place for FolderPlace<'_> {
     fn load(&mut self) -> Answer<Stored> {
-        let state = match self.folder.read(&self.class.path()) {
-            Ok(text) => text.map(String::into_bytes),
-            // Bytes that are no text are no JSON: the engine treats the file as corrupt.
-            Err(error) if error.message().contains("is not UTF-8 text") => Some(vec![0xff]),
-            Err(error) => return Err(error.into()),
-        };
-        // A ledger that cannot be read costs the worker its history, not the turn.
-        let ledger = self.folder.read(&self.ledger).unwrap_or_else(|error| {
+        let state = state_bytes(self.folder, &self.class)?;
+        // A ledger that cannot be read costs the worker its history, not the turn; nothing is written over it.
+        let ledger = self.folder.read_lossy(&self.ledger);
+        self.has_ledger = ledger.is_ok();
+        let ledger = ledger.unwrap_or_else(|error| {
             self.ctx.warn(&format!("the ledger cannot be read: {error}"));
             None
         });
@@ -97,7 +107,7 @@ impl Place for FolderPlace<'_> {
             self.guard.replace(&self.class.path(), state)?;
         }
         // From here on the change is recorded: what fails now is told to the log.
-        if let Some(ledger) = &change.ledger
+        if let Some(ledger) = change.ledger.as_ref().filter(|_| self.has_ledger)
             && let Err(error) = self.guard.replace(&self.ledger, ledger)
         {
             self.ctx.warn(&format!("the ledger was not written: {error}"));

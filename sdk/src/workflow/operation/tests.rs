@@ -136,6 +136,39 @@ fn a_torn_journal_and_a_corrupt_state_cost_themselves_alone() {
 }
 
 #[test]
+fn bytes_that_are_no_text_cost_their_own_line_alone() {
+    const LEDGER: &str = "workflows/essay/t1/reference/briefs/.fixlog/work.md";
+    let host = TestHost::new();
+    let done = json!({"agent": "writer", "status": "completed", "result": "first"});
+    call(&host, "record_outcome", done.clone());
+    // A character was torn: by a crash at the end of the journal, by somebody's editor in the ledger.
+    for (path, bytes) in [(JOURNAL, &b"{\"event\":\"caf\xc3"[..]), (LEDGER, b"\n\ncaf\xc3\n")] {
+        let path = host.app_dir().join(path);
+        let mut file = std::fs::OpenOptions::new().append(true).open(path).unwrap();
+        std::io::Write::write_all(&mut file, bytes).unwrap();
+    }
+    let lines = call(&host, "journal", Value::Null);
+    assert_eq!(lines.as_array().unwrap().len(), 1, "{lines}");
+    let state = call(&host, "state", Value::Null);
+    assert!(state["ledger"].as_str().unwrap().contains("first\nOutcome: pending"), "{state}");
+    // What is recorded next stands behind both, and nothing of before is lost.
+    call(&host, "record_outcome", done);
+    let lines = call(&host, "journal", Value::Null);
+    assert_eq!(lines.as_array().unwrap().len(), 2, "{lines}");
+    let ledger = host.file(LEDGER).unwrap();
+    assert!(ledger.contains("## Attempt 1 |") && ledger.contains("## Attempt 2 |"), "{ledger}");
+    // A state that is no text reads as it does for a turn: as none.
+    #[expect(clippy::disallowed_methods, reason = "a test breaks a file")]
+    std::fs::write(host.app_dir().join(STATE), b"\xff").unwrap();
+    assert_eq!(call(&host, "state", Value::Null)["state"], json!({}));
+    // A ledger that is no file is not written over, and stops nothing.
+    std::fs::remove_file(host.app_dir().join(LEDGER)).unwrap();
+    std::fs::create_dir(host.app_dir().join(LEDGER)).unwrap();
+    assert_eq!(call(&host, "step", Value::Null)["stage"], "work_round");
+    assert!(host.lines().iter().any(|line| line.contains("the ledger cannot be read")));
+}
+
+#[test]
 fn an_absolute_directory_is_taken_as_it_is() {
     let host = TestHost::new();
     let elsewhere = host.app_dir().join("products/kanban");
