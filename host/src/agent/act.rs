@@ -311,9 +311,11 @@ impl Act<'_> {
         let Some((workflow, description)) = &self.decided.workflow else { return Ok(()) };
         let is_stage = self.decided.by_code && description.stage_action.as_deref() == Some(name);
         let Some(route) = self.decided.route.as_ref().filter(|_| is_stage) else { return Ok(()) };
+        let failed = |error: String| json!({"status": "error", "step": name, "errors": [error]});
         let result = match answer {
-            Ok(answer) => answer.clone(),
-            Err(error) => json!({"status": "error", "step": name, "errors": [error.to_string()]}),
+            Ok(Value::Object(answer)) => Value::Object(answer.clone()),
+            Ok(answer) => failed(format!("it answered {answer}, which is no outcome")),
+            Err(error) => failed(error.to_string()),
         };
         WorkflowClient::new(&*self.agent.operations, workflow)
             .record("record_work_outcome", &route.state_dir, &json!({"result": result}))

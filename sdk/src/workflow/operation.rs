@@ -4,6 +4,7 @@
 //! Any loop can drive the work through it, over HTTP too: `step` chooses, the recorders record, and the
 //! state lies in files between any two calls.
 
+mod arguments;
 mod place;
 
 use std::cell::{Cell, OnceCell};
@@ -83,12 +84,14 @@ pub struct Request<'a> {
 /// While a question of the engine runs, the state directory is locked: it must not call other operations.
 ///
 /// # Errors
-/// An unknown call, a task without a subject where one is needed, or what the engine could not do.
+/// An unknown call, arguments that it does not take, a task without a subject where one is needed, or what the engine
+/// could not do.
 pub fn serve(
     ctx: &Context,
     workflow: &dyn Workflow,
     request: &Request<'_>,
 ) -> Result<Reply, UdfError> {
+    arguments::check(request.call, request.arguments).map_err(UdfError::bad_parameter)?;
     let served = Served { ctx, workflow, request, task: task(request.task) };
     match request.call {
         "describe" => Ok(Reply::value(&describe(workflow))),
@@ -264,11 +267,7 @@ impl<'a> Served<'a> {
 
     fn boot(&self) -> Result<Reply, UdfError> {
         let running = self.request.arguments.get("running").and_then(Value::as_array);
-        let running: Option<Vec<&str>> =
-            running.map(|ids| ids.iter().filter_map(Value::as_str).collect());
-        let running = running.ok_or_else(|| {
-            UdfError::bad_parameter("`boot_restore` needs `arguments` {\"running\": [task id, …]}")
-        })?;
+        let running: Vec<&str> = running.into_iter().flatten().filter_map(Value::as_str).collect();
         let ghosts = self.workflow.on_boot(&running).map_err(domain)?;
         Ok(Reply::value(&json!({"ghosts": ghosts})))
     }

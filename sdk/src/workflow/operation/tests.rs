@@ -188,6 +188,12 @@ fn what_cannot_be_answered_says_why() {
     assert!(error.message().contains("record_user_lead"), "{error}");
     let error = host.call(UDF, &[("call", "state")]).unwrap_err();
     assert!(error.message().contains("no subject"), "{error}");
+    // A misspelt outcome is none: nothing is recorded, and no budget is given back.
+    for arguments in ["null", r#"{"txt": "shorter"}"#, r#"{"text": ["shorter"]}"#, "[1]"] {
+        let params = [("call", "record_user_lead"), ("task", TASK), ("arguments", arguments)];
+        assert!(host.call(UDF, &params).is_err(), "{arguments}");
+    }
+    assert!(host.file(JOURNAL).is_none());
     assert_eq!(host.call_json(UDF, &[("call", "step")]), json!({"subject": false, "step": null}));
     assert_eq!(host.call_json(UDF, &[("call", "subject")]), Value::Null);
     assert_eq!(host.call_json(UDF, &[("call", "task_end_gate")])["allowed"], true);
