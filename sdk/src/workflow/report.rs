@@ -160,15 +160,14 @@ struct FoundVerdict {
     note: Option<String>,
 }
 
-/// Collects every verdict token; a token whose line goes on with `|` is the template echoed back.
+/// Collects every verdict token, but for the template echoed back.
 fn verdict(text: &str) -> Option<FoundVerdict> {
     let mut found: Option<FoundVerdict> = None;
     let mut from = 0;
     while let Some(at) = find_ignoring_case(text, "VERDICT", from) {
         from = at + "VERDICT".len();
         let Some((verdict, rest)) = verdict_word(&text[from..]) else { continue };
-        // Neither blanks nor emphasis lead to the next line.
-        if rest.trim_start_matches(is_blank_or_emphasis).starts_with('|') {
+        if is_template(verdict, rest) {
             continue;
         }
         match &mut found {
@@ -182,18 +181,46 @@ fn verdict(text: &str) -> Option<FoundVerdict> {
     found
 }
 
+/// Whether the line goes on with `|`, as the template does. A pass is no choice either when something else is offered
+/// beside it, as in `PASS/FAIL` and `PASSED | FAILED`: whoever copies that has not chosen.
+fn is_template(verdict: Verdict, rest: &str) -> bool {
+    // Neither blanks nor emphasis lead to the next line.
+    if rest.trim_start_matches(is_blank_or_emphasis).starts_with('|') {
+        return true;
+    }
+    if verdict != Verdict::Pass {
+        return false;
+    }
+    let rest =
+        rest.trim_start_matches(char::is_alphabetic).trim_start_matches(is_blank_or_emphasis);
+    let other = rest.strip_prefix(['/', '|']).or_else(|| {
+        let (word, other) = rest.split_at_checked(2)?;
+        (word.eq_ignore_ascii_case("or") && other.starts_with(is_blank)).then_some(other)
+    });
+    let Some(other) = other.map(|other| other.trim_start_matches(is_blank_or_emphasis)) else {
+        return false;
+    };
+    VERDICTS.iter().any(|(word, other_verdict)| {
+        *other_verdict != Verdict::Pass
+            && other.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+    })
+}
+
+/// The words of a verdict.
+const VERDICTS: [(&str, Verdict); 5] = [
+    ("PASS", Verdict::Pass),
+    ("FAIL", Verdict::Fail),
+    ("BLOCKED", Verdict::Blocked),
+    ("INCOMPLETE", Verdict::Fail),
+    ("PARTIAL", Verdict::Fail),
+];
+
 /// Reads what follows the word `VERDICT`; gives the verdict and the text behind its word.
 fn verdict_word(after: &str) -> Option<(Verdict, &str)> {
     let after = after.trim_start_matches(is_emphasis).trim_start_matches(is_blank);
     let after = after.strip_prefix(':')?;
     let after = after.trim_start_matches(|c: char| c.is_whitespace() || is_emphasis(c));
-    for (word, verdict) in [
-        ("PASS", Verdict::Pass),
-        ("FAIL", Verdict::Fail),
-        ("BLOCKED", Verdict::Blocked),
-        ("INCOMPLETE", Verdict::Fail),
-        ("PARTIAL", Verdict::Fail),
-    ] {
+    for (word, verdict) in VERDICTS {
         if let Some(start) = after.get(..word.len())
             && start.eq_ignore_ascii_case(word)
         {
@@ -252,12 +279,11 @@ impl Declared {
             let Some(body) = bullet_body(line) else { continue };
             if body.contains("NOT REACHED") {
                 declared.not_reached += 1;
-            } else if let Some(name) = name_before(body, FAIL_WORDS, usize::MAX) {
+            } else if let Some(name) = name_before(body, FAIL_WORDS, 0..=usize::MAX) {
                 if !names_the_verdict(name) {
                     declared.failed.push(line.trim().to_owned());
                 }
-            } else if let Some(name) = name_before(body, PASS_WORDS, NAME_CHARS)
-                && !name.is_empty()
+            } else if let Some(name) = name_before(body, PASS_WORDS, 1..=NAME_CHARS)
                 && !names_the_verdict(name)
             {
                 declared.passed.push(name.to_owned());
@@ -278,18 +304,25 @@ fn bullet_body(line: &str) -> Option<&str> {
     (text.len() < body.len()).then(|| text.trim_end())
 }
 
-/// The name before the first separator that is followed by one of `words`.
-fn name_before<'a>(body: &'a str, words: &[&str], longest: usize) -> Option<&'a str> {
+/// The name before the first separator that is followed by one of `words`; its length is within `chars`.
+fn name_before<'a>(
+    body: &'a str,
+    words: &[&str],
+    chars: std::ops::RangeInclusive<usize>,
+) -> Option<&'a str> {
     for (at, separator) in body.char_indices().filter(|(_, c)| is_separator(*c)) {
         let after = body[at + separator.len_utf8()..].trim_start_matches(is_blank_or_emphasis);
         let declares = words.iter().any(|word| {
-            after
-                .strip_prefix(word)
-                .is_some_and(|rest| ends_word(rest.trim_start_matches(is_emphasis)))
+            after.strip_prefix(word).is_some_and(|rest| {
+                ends_word(rest) || ends_word(rest.trim_start_matches(is_emphasis))
+            })
         });
         if declares {
             let name = body[..at].trim();
-            return (name.chars().count() <= longest).then_some(name);
+            let length = name.chars().count();
+            if length >= *chars.start() {
+                return chars.contains(&length).then_some(name);
+            }
         }
     }
     None

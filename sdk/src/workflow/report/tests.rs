@@ -32,6 +32,12 @@ fn verdict_tokens() {
         "VERDICT: PASSED",
         "VERDICT: VERDICT: PASS",
         "VERDICT:PASS and then prose",
+        "VERDICT: PASS / all of it",
+        "VERDICT: PASS or so I think; nothing FAILED",
+        "VERDICT: PASS orFAIL",
+        "VERDICT: PASS/",
+        "VERDICT: PASS o",
+        "VERDICT: PASS 🎉or",
     ] {
         check(report, ReportKind::Pass, PASS, &[], &[]);
     }
@@ -42,7 +48,11 @@ fn verdict_tokens() {
         "VERDICT: <PASS|FAIL>",
         "VERDICT: PASS|FAIL",
         "**VERDICT: PASS** | FAIL | BLOCKED",
-        "VERDICT: PASS / unsure".split('/').next_back().unwrap(),
+        "VERDICT: PASSED | FAILED",
+        "VERDICT: PASS/FAIL/BLOCKED",
+        "Verdict: **PASS** / **FAIL**",
+        "VERDICT: pass or fail",
+        "VERDICT: PASSED or INCOMPLETE",
         "VERDICT: unclear",
     ] {
         check(report, ReportKind::Blocked, None, &[], &[]);
@@ -57,6 +67,9 @@ fn the_harshest_verdict_wins() {
     // An echoed template beside a real verdict does not count.
     check("VERDICT: PASS | FAIL | BLOCKED\nVERDICT: PASS", ReportKind::Pass, PASS, &[], &[]);
     check("VERDICT: FAIL | PASS\nVERDICT: PASS", ReportKind::Pass, PASS, &[], &[]);
+    // Only a pass can be copied by mistake and do harm.
+    check("VERDICT: FAIL/BLOCKED", ReportKind::Defects, FAIL, &[], &[]);
+    check("VERDICT: FAILED | see below", ReportKind::Defects, FAIL, &[], &[]);
     // A verdict below the explanations still counts.
     check("VERDICT: PASS\nFAILURES:\n- none\nVERDICT: FAIL", ReportKind::Defects, FAIL, &[], &[]);
 }
@@ -91,6 +104,8 @@ fn declared_lines() {
         &[],
     );
     check("VERDICT: FAIL\n- A — FAIL_FAST", ReportKind::Defects, FAIL, &[], &[]);
+    let glued = "- A — **FAIL**ed at once";
+    check(&format!("VERDICT: PASS\n{glued}"), ReportKind::Defects, FAIL, &[glued], &[]);
     check(
         "VERDICT: FAIL\n- A — PASS — but B: FAIL",
         ReportKind::Defects,
@@ -106,6 +121,7 @@ fn declared_lines() {
         &["Log-in form", "Login: PASSWORD field", "**C**"],
     );
     check("VERDICT: FAIL\n- PASS: all\n- — PASS", ReportKind::Defects, FAIL, &[], &[]);
+    check("VERDICT: FAIL\n- —PASS — PASS", ReportKind::Defects, FAIL, &[], &["—PASS"]);
     check("VERDICT: FAIL\n- A — pass", ReportKind::Defects, FAIL, &[], &[]);
     let (long, longer) = ("n".repeat(120), "n".repeat(121));
     let report = format!("VERDICT: FAIL\n- {long} — PASS\n- {longer} — PASS");
