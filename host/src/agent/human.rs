@@ -65,7 +65,8 @@ impl Card {
         let text = |key: &str| card.get(key).and_then(Value::as_str).unwrap_or_default();
         let answer = match text("status") {
             "pending" => Answer::Pending,
-            "superseded" | "cancelled" | "" => Answer::Withdrawn,
+            // An app may let a question run out or be put aside: that is no answer, and decides nothing.
+            "superseded" | "cancelled" | "expired" | "dismissed" | "" => Answer::Withdrawn,
             status => Answer::Given(words(card.get("result").unwrap_or(&Value::Null), status)),
         };
         Self { id: text("id").to_owned(), key: text("idempotencyKey").to_owned(), answer }
@@ -307,6 +308,19 @@ mod tests {
         ] {
             assert_eq!(words(&result, "answered"), want);
         }
+    }
+
+    #[test]
+    fn only_an_answer_is_one() {
+        let card =
+            |status: &str| Card::of(&json!({"id": "c", "status": status, "result": null})).answer;
+        for status in ["superseded", "cancelled", "expired", "dismissed"] {
+            assert_eq!(card(status), Answer::Withdrawn, "{status}");
+        }
+        for status in ["answered", "approved", "rejected"] {
+            assert_eq!(card(status), Answer::Given(status.to_owned()), "{status}");
+        }
+        assert_eq!(card("pending"), Answer::Pending);
     }
 
     #[test]
