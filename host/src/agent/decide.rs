@@ -100,23 +100,26 @@ pub fn decide(
     session: &mut Session,
     ask: &Ask<'_>,
 ) -> Result<Vec<Decision>, Undecided> {
-    let mut base = match session.begin(ask.tail) {
-        Prompt::Full { .. } => (ask.full)(),
-        Prompt::Delta { from } => (ask.delta)(from),
-    };
-    if let Some(directive) = ask.directive {
-        base.push_str("\n\n<step_directive>\n");
-        base.push_str(directive);
-        base.push_str("\n</step_directive>");
-    }
+    let mut base = directed(ask, session.begin(ask.tail));
     let mut feedback = String::new();
     let mut attempt = 1;
     loop {
         session.messages.push(Message::user(format!("{base}{feedback}")));
         let reply = provider.complete(&Chat { system: ask.system, messages: &session.messages });
         session.messages.pop();
-        let (cause, raw, by_provider) = match reply {
+        let (caveat, raw) = match reply {
+            // It may be the conversation that is refused: one that outgrew the model would be refused for good.
+            Err(ProviderError::Refused { .. }) if !session.messages.is_empty() => {
+                session.end();
+                base = directed(ask, Prompt::Full { ends_session: true });
+                continue;
+            }
             Err(error) if error.is_fatal() => return Err(Undecided::Fatal(error)),
+            Err(ProviderError::Unusable { reason, text }) => (Some(reason), Ok(text)),
+            Err(error) => (None, Err(error)),
+            Ok(raw) => (None, Ok(raw)),
+        };
+        let (cause, raw, by_provider) = match raw {
             Err(error) => (error.to_string(), String::new(), true),
             Ok(raw) => match parse(&raw, ask.driver) {
                 Ok(decisions) => {
@@ -125,7 +128,7 @@ pub fn decide(
                     session.seen = Some(ask.tail);
                     return Ok(decisions);
                 }
-                Err(error) => (error.to_string(), raw, false),
+                Err(error) => (caveat.unwrap_or_else(|| error.to_string()), raw, false),
             },
         };
         if attempt == ATTEMPTS {
@@ -134,6 +137,20 @@ pub fn decide(
         attempt += 1;
         feedback = feedback_text(attempt, &cause, &raw);
     }
+}
+
+/// The prompt with its directive behind it.
+fn directed(ask: &Ask<'_>, prompt: Prompt) -> String {
+    let mut text = match prompt {
+        Prompt::Full { .. } => (ask.full)(),
+        Prompt::Delta { from } => (ask.delta)(from),
+    };
+    if let Some(directive) = ask.directive {
+        text.push_str("\n\n<step_directive>\n");
+        text.push_str(directive);
+        text.push_str("\n</step_directive>");
+    }
+    text
 }
 
 fn feedback_text(attempt: u32, cause: &str, raw: &str) -> String {
@@ -231,6 +248,71 @@ mod tests {
         let error = ask(&provider, &mut session, 1, None).unwrap_err();
         assert!(matches!(error, Undecided::Fatal(_)), "{error}");
         assert_eq!(provider.1.lock().unwrap().len(), 1);
+    }
+
+    /// Refuses whatever is longer than one message, as a service does whose model takes no more.
+    struct Narrow(Mutex<Vec<usize>>);
+
+    impl Provider for Narrow {
+        fn complete(&self, chat: &Chat<'_>) -> Result<String, ProviderError> {
+            self.0.lock().unwrap().push(chat.messages.len());
+            match chat.messages.len() {
+                1 => Ok(GOOD.to_owned()),
+                _ => Err(ProviderError::Refused { message: "context length exceeded".into() }),
+            }
+        }
+    }
+
+    #[test]
+    fn a_conversation_that_is_refused_starts_anew() {
+        let provider = Narrow(Mutex::default());
+        let mut session = Session::default();
+        for tail in [1, 2] {
+            let full = || "FULL".to_owned();
+            let delta = |_| "DELTA".to_owned();
+            let ask = Ask {
+                system: "s",
+                driver: Driver::Task,
+                tail,
+                full: &full,
+                delta: &delta,
+                directive: None,
+            };
+            assert_eq!(decide(&provider, &mut session, &ask).map(|it| it.len()), Ok(1));
+            assert_eq!((session.messages.len(), session.seen), (2, Some(tail)));
+        }
+        assert_eq!(*provider.0.lock().unwrap(), [1, 3, 1]);
+    }
+
+    /// Answers as a service does whose replies have a limit.
+    struct Limited(Mutex<Vec<String>>);
+
+    impl Provider for Limited {
+        fn complete(&self, chat: &Chat<'_>) -> Result<String, ProviderError> {
+            let mut heard = self.0.lock().unwrap();
+            heard.push(chat.messages.last().unwrap().text.clone());
+            let text = if heard.len() == 1 { &GOOD[..9] } else { GOOD }.to_owned();
+            Err(ProviderError::Unusable { reason: "cut off".into(), text })
+        }
+    }
+
+    #[test]
+    fn a_reply_that_was_cut_off_is_told_as_one_and_counts_if_it_is_whole() {
+        let provider = Limited(Mutex::default());
+        let full = || "FULL".to_owned();
+        let delta = |_| String::new();
+        let ask = Ask {
+            system: "s",
+            driver: Driver::Task,
+            tail: 1,
+            full: &full,
+            delta: &delta,
+            directive: None,
+        };
+        assert_eq!(decide(&provider, &mut Session::default(), &ask).map(|it| it.len()), Ok(1));
+        let heard = provider.0.lock().unwrap();
+        assert_eq!(heard.len(), 2);
+        assert!(heard[1].contains("could not be used: cut off") && heard[1].contains(&GOOD[..9]));
     }
 
     #[test]

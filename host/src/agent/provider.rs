@@ -82,6 +82,15 @@ pub enum ProviderError {
         /// What it said.
         message: String,
     },
+    /// The model answered, and its service says that this is not all, or not what was asked for: a reply cut off at its
+    /// length, one that was withheld, a refusal of the model.
+    #[error("{reason}")]
+    Unusable {
+        /// What the service says of it, for the model to read.
+        reason: String,
+        /// The reply as far as it goes.
+        text: String,
+    },
     /// It failed several times in a row and is not asked for a while.
     #[error("the model provider failed {failures} times in a row, the last time: {last}")]
     Broken {
@@ -97,11 +106,20 @@ impl ProviderError {
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {
-            Self::Unavailable { .. } => false,
+            Self::Unavailable { .. } | Self::Unusable { .. } => false,
             Self::Refused { .. } | Self::Broken { .. } => true,
         }
     }
 }
+
+/// Why a reply is not all of one: it reached the limit of its length.
+const CUT: &str =
+    "it was cut off at the limit of its length: decide less at a time, or say it in fewer words";
+/// The service withheld it.
+const WITHHELD: &str = "the service withheld it: say it in another way";
+/// The model itself refuses.
+const DECLINED: &str =
+    "the model declined: if it cannot be done, decide that in the form described";
 
 /// Whoever answers a prompt. One request, one reply; sessions are the loop's.
 pub trait Provider: Send + Sync {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Chat, HttpClient, Provider, ProviderError, Role};
+use super::{CUT, Chat, DECLINED, HttpClient, Provider, ProviderError, Role};
 
 /// Messages: `POST {base}/v1/messages`.
 #[derive(Debug)]
@@ -49,10 +49,21 @@ impl Provider for Anthropic {
         let headers = [("x-api-key", self.client.key().expose()), ("anthropic-version", VERSION)];
         let reply = self.client.post(&headers, &body)?;
         let parts = reply.get("content").and_then(Value::as_array);
-        let parts = parts.ok_or_else(|| ProviderError::Unavailable {
-            message: "the reply has no `content` list".to_owned(),
-        })?;
-        Ok(parts.iter().filter_map(|part| part.get("text")?.as_str()).collect())
+        let parts = parts.ok_or_else(|| self.client.unlike("`content` list", &reply))?;
+        let text: String = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
+        match caveat(reply.get("stop_reason").and_then(Value::as_str)) {
+            None => Ok(text),
+            Some(reason) => Err(ProviderError::Unusable { reason: reason.to_owned(), text }),
+        }
+    }
+}
+
+/// What the reason for which a reply ended says of it.
+fn caveat(stop_reason: Option<&str>) -> Option<&'static str> {
+    match stop_reason? {
+        "max_tokens" | "model_context_window_exceeded" => Some(CUT),
+        "refusal" => Some(DECLINED),
+        _ => None,
     }
 }
 
@@ -91,5 +102,19 @@ mod tests {
             requests[1].body,
             json!({"model": "m-2", "max_tokens": 100, "messages": [{"role": "user", "content": "a"}], "system": "s"})
         );
+    }
+
+    #[test]
+    fn what_is_not_all_of_a_reply_is_told_with_it() {
+        for (reason, want) in [
+            ("end_turn", None),
+            ("stop_sequence", None),
+            ("max_tokens", Some(CUT)),
+            ("model_context_window_exceeded", Some(CUT)),
+            ("refusal", Some(DECLINED)),
+        ] {
+            assert_eq!(caveat(Some(reason)), want, "{reason}");
+        }
+        assert_eq!(caveat(None), None);
     }
 }

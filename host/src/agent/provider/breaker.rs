@@ -59,7 +59,8 @@ impl Provider for Breaker {
         let reply = self.provider.complete(chat);
         let mut state = self.state();
         match &reply {
-            Ok(_) => *state = State::default(),
+            // Whoever answers badly is there.
+            Ok(_) | Err(ProviderError::Unusable { .. }) => *state = State::default(),
             Err(ProviderError::Unavailable { message }) => {
                 state.failures = state.failures.saturating_add(1);
                 state.last.clone_from(message);

@@ -84,6 +84,13 @@ impl HttpClient {
         &self.key
     }
 
+    /// A reply without what makes it one: some services put their complaints into it.
+    pub(super) fn unlike(&self, what: &str, reply: &Value) -> ProviderError {
+        let text: String = reply.to_string().chars().take(SHOWN).collect();
+        let message = self.key.redact(&format!("the reply has no {what}; {text}"));
+        ProviderError::Unavailable { message }
+    }
+
     /// Sends `body` until there is a reply, a refusal, or no patience left.
     ///
     /// # Errors
@@ -156,7 +163,7 @@ impl HttpClient {
 /// `Retry-After`: seconds, or a date.
 fn waits(text: &str, now: Timestamp) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse() {
-        return Some(Duration::from_secs(seconds));
+        return Duration::try_from_secs_f64(seconds).ok();
     }
     let date = jiff::fmt::rfc2822::parse(text.trim()).ok()?.timestamp();
     // A date that is over says: now.
@@ -200,6 +207,9 @@ mod tests {
         let now = "2026-11-30T09:00:00Z".parse().unwrap();
         for (text, want) in [
             (" 7 ", Some(7)),
+            ("0.4", Some(0)),
+            ("1e3", Some(1000)),
+            ("NaN", None),
             ("Mon, 30 Nov 2026 09:01:30 GMT", Some(90)),
             ("Mon, 30 Nov 2026 08:00:00 GMT", Some(0)),
             ("soon", None),

@@ -37,7 +37,10 @@ impl Provider for Metered<'_> {
     fn complete(&self, chat: &Chat<'_>) -> Result<String, ProviderError> {
         let reply = self.provider.complete(chat);
         let asked: usize = chat.messages.iter().map(|message| message.text.len()).sum();
-        let said = reply.as_ref().map_or(0, String::len);
+        let said = match &reply {
+            Ok(text) | Err(ProviderError::Unusable { text, .. }) => text.len(),
+            Err(_) => 0,
+        };
         let tokens = (chat.system.len() + asked + said) / BYTES_PER_TOKEN;
         self.tokens.fetch_add(tokens as u64, Ordering::Relaxed);
         reply

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Chat, HttpClient, Provider, ProviderError, Role};
+use super::{CUT, Chat, DECLINED, HttpClient, Provider, ProviderError, Role, WITHHELD};
 
 /// Chat completions: `POST {base}/chat/completions`.
 #[derive(Debug)]
@@ -43,11 +43,37 @@ impl Provider for OpenAi {
         let headers = if self.client.key().is_empty() { &[][..] } else { &header[..] };
         let reply =
             self.client.post(headers, &json!({"model": self.model, "messages": messages}))?;
-        text(&reply).ok_or_else(|| ProviderError::Unavailable {
-            message: "the reply has no `choices[0].message.content`".to_owned(),
-        })
+        let text = text(&reply)
+            .ok_or_else(|| self.client.unlike("`choices[0].message.content`", &reply))?;
+        match caveat(&reply, &text) {
+            None => Ok(text),
+            Some((reason, text)) => {
+                Err(ProviderError::Unusable { reason: reason.to_owned(), text })
+            }
+        }
     }
 }
+
+/// What the service says of its reply beside the text, and what is left of the text then.
+fn caveat(reply: &Value, text: &str) -> Option<(&'static str, String)> {
+    match reply.pointer("/choices/0/finish_reason").and_then(Value::as_str) {
+        Some("length") => return Some((CUT, text.to_owned())),
+        Some("content_filter") => return Some((WITHHELD, text.to_owned())),
+        _ => {}
+    }
+    let message = reply.pointer("/choices/0/message")?;
+    if !text.trim().is_empty() {
+        return None;
+    }
+    if let Some(refusal) = message.get("refusal").and_then(Value::as_str) {
+        return Some((DECLINED, refusal.to_owned()));
+    }
+    let calls = message.get("tool_calls").filter(|calls| calls.is_array())?;
+    Some((CALLED, calls.to_string()))
+}
+
+/// No tools are offered to the service: actions stand in the text.
+const CALLED: &str = "it calls tools instead of saying something";
 
 /// The text of the first choice; some services send it in parts.
 fn text(reply: &Value) -> Option<String> {
@@ -94,6 +120,7 @@ mod tests {
             assert_eq!(provider.complete(&chat).unwrap(), want);
         }
         let requests = service.requests();
+        assert_eq!(requests.len(), 3);
         assert_eq!(requests[0].path, "/chat/completions");
         assert_eq!(requests[0].header("authorization"), Some("Bearer sk-1"));
         assert_eq!(
@@ -103,5 +130,27 @@ mod tests {
                 {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"},
             ]})
         );
+    }
+
+    #[test]
+    fn what_is_not_all_of_a_reply_is_told_with_it() {
+        let choice = |finish: &str, message: Value| json!({"choices": [{"index": 0, "finish_reason": finish, "message": message}]});
+        for (reply, want) in [
+            (choice("stop", json!({"content": "hi", "refusal": null})), None),
+            (choice("length", json!({"content": "{\"acti"})), Some((CUT, "{\"acti"))),
+            (choice("content_filter", json!({"content": null})), Some((WITHHELD, ""))),
+            (
+                choice("stop", json!({"content": null, "refusal": "I can't."})),
+                Some((DECLINED, "I can't.")),
+            ),
+            (
+                choice("tool_calls", json!({"content": null, "tool_calls": [{"id": "c"}]})),
+                Some((CALLED, "[{\"id\":\"c\"}]")),
+            ),
+            (choice("stop", json!({"content": ""})), None),
+        ] {
+            let found = caveat(&reply, &text(&reply).unwrap());
+            assert_eq!(found, want.map(|(reason, text)| (reason, text.to_owned())), "{reply}");
+        }
     }
 }
