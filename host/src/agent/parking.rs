@@ -166,7 +166,12 @@ impl AgentLoop {
             }
             TurnError::Failed(_) if task.file.errors < self.limits.errors => return Ok(()),
             TurnError::Failed(text) => {
-                let text = sdk::workflow::texts::parked_after_errors(text);
+                let text = match task.file.workflow_id.as_str() {
+                    "" => format!(
+                        "This task waits: it failed several times in a row. The last error: {text}"
+                    ),
+                    _ => sdk::workflow::texts::parked_after_errors(text),
+                };
                 Question::plain("errors", Why::Errors, text, retry, "")
             }
             TurnError::NoWorkflow(text) => {
