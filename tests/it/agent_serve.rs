@@ -289,6 +289,8 @@ fn routes_say_what_is_wrong_and_keep_messages_for_whoever_serves() {
         ("{\"text\": \"x\", \"workflow\": \"none\"}", 400, "there is no workflow `none`"),
         ("{\"text\": \"x\", \"task\": \"task_gone\"}", 404, "task_gone"),
         ("{\"text\": \"x\", \"task\": \"../x\"}", 400, "cannot be the id"),
+        ("{\"text\": \"x\", \"id\": \"../x\"}", 400, "cannot be the id"),
+        ("{\"text\": \"x\", \"task\": \"t\", \"id\": \"u\"}", 400, "`id` is for a new task"),
         (
             "{\"text\": \"x\", \"task\": \"t\", \"workflow\": \"w\"}",
             400,
@@ -322,6 +324,16 @@ fn routes_say_what_is_wrong_and_keep_messages_for_whoever_serves() {
     let answer = post(&host, &json!({"text": "x", "task": task}).to_string());
     assert_eq!(answer.status, 409, "{}", answer.text);
     assert_eq!(look(&host, task)["status"], "cancelled");
+    // A client that did not hear the answer asks again, and there is one task, also when it ended meanwhile.
+    for (is_new, status) in [(true, "running"), (false, "running"), (false, "cancelled")] {
+        let said = say(&host, json!({"text": "Buy tea", "id": "shopping-1"}));
+        assert_eq!((&said["task"], &said["started"]), (&json!("shopping-1"), &json!(is_new)));
+        if status == "cancelled" {
+            assert_eq!(look(&host, "shopping-1")["status"], status);
+        } else if !is_new {
+            assert!(bench.run(&["agent", "cancel", "shopping-1"]).status.success());
+        }
+    }
     // A host that is to run tasks says so when it cannot.
     let mut command = bench.command(&["dev", "serve", "--agent"]);
     for name in ["UDF_HOST_LLM_PROVIDER", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {

@@ -18,12 +18,14 @@ const LINES: usize = 20;
 /// The most of them that may be asked for.
 const MOST_LINES: usize = 1000;
 
-/// What to say, and to whom. Without a task it is the request of a new one.
+/// What to say, and to whom. Without a task it is the request of a new one, which a client may name: sent again, it makes
+/// no second one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Said {
     text: String,
     task: String,
+    id: String,
     workflow: String,
     subject: String,
     project: String,
@@ -44,29 +46,32 @@ pub(super) async fn message(state: &State, incoming: Incoming<'_>) -> Result<Vec
     let said: Said = serde_json::from_slice(&incoming.body).map_err(|error| {
         HostError::BadRequest { message: format!("the body is no message: {error}") }
     })?;
-    let started = said.task.is_empty();
+    let is_new = said.task.is_empty();
     let beside = [
+        ("id", !said.id.is_empty()),
         ("workflow", !said.workflow.is_empty()),
         ("subject", !said.subject.is_empty()),
         ("project", !said.project.is_empty()),
         ("actions", !said.actions.is_empty()),
     ];
-    if !started && let Some((name, _)) = beside.iter().find(|(_, given)| *given) {
+    if !is_new && let Some((name, _)) = beside.iter().find(|(_, given)| *given) {
         let message = format!("`{name}` is for a new task: leave it out, or leave out `task`");
         return Err(HostError::BadRequest { message }.into());
     }
-    let task = blocking(state, move |agent| {
+    let (task, started) = blocking(state, move |agent| {
         if said.task.is_empty() {
-            agent.start(NewTask {
-                id: String::new(),
+            let is_known = !said.id.is_empty() && agent.tasks().read(&said.id)?.is_some();
+            let task = agent.start(NewTask {
+                id: said.id,
                 request: said.text,
                 workflow_id: said.workflow,
                 project: said.project,
                 subject: said.subject,
                 actions: said.actions,
-            })
+            })?;
+            Ok((task, !is_known))
         } else {
-            agent.post(&said.task, &said.text).map(|()| said.task)
+            agent.post(&said.task, &said.text).map(|()| (said.task, false))
         }
     })
     .await?;
