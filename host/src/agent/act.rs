@@ -250,12 +250,13 @@ impl Act<'_> {
             task_id: self.task.file.id.clone(),
             workflow_id: self.task.file.workflow_id.clone(),
         };
-        // A type that cannot be read is the end of its agent: the recorders count it like any other failure.
+        // What code spawns was looked at before it was chosen: what cannot be run now is the model's choice.
         let file = &self.task.file;
-        let outcome = match AgentType::read(&workflow.folder, &agent_type) {
+        let operations = &*self.agent.operations;
+        let outcome = match AgentType::usable(&workflow.folder, &agent_type, operations, true) {
             Ok(kind) => SubAgentRunner {
                 provider: self.provider,
-                operations: &*self.agent.operations,
+                operations,
                 kind: &kind,
                 place: &place,
                 is_halted: &|| self.agent.is_halted(file),

@@ -6,15 +6,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use core_store::Store;
 
+use super::agent_type::AgentType;
 use super::bell::Stop;
 use super::error::AgentError;
 use super::hooks::Hooks;
 use super::human::{Human, StoredTask};
 use super::limits::Limits;
-use super::operations::{HostOperations, Operations};
+use super::operations::{HostOperations, Operations, WorkflowPlace};
 use super::provider::Provider;
 use super::task_file::TaskFile;
 use super::tasks::{Tasks, TasksError};
+use super::workflow::WorkflowClient;
 use crate::Host;
 
 /// Tells the time in milliseconds since 1970.
@@ -127,13 +129,18 @@ impl AgentLoop {
     /// already under that id is left as it is.
     ///
     /// # Errors
-    /// A blank request, an unknown workflow, or a store that refuses.
+    /// A blank request, a workflow that is unknown or cannot do what it is for, or a store that refuses.
     pub fn start(&self, new: NewTask) -> Result<String, AgentError> {
         if new.request.trim().is_empty() {
             return Err(AgentError::NoRequest);
         }
-        if !new.workflow_id.is_empty() && self.operations.workflow(&new.workflow_id).is_none() {
-            return Err(AgentError::NoWorkflow(new.workflow_id));
+        if !new.workflow_id.is_empty() {
+            let place = self.operations.workflow(&new.workflow_id);
+            let place = place.ok_or_else(|| AgentError::NoWorkflow(new.workflow_id.clone()))?;
+            self.check(&place).map_err(|reason| AgentError::Unusable {
+                workflow: new.workflow_id.clone(),
+                reason,
+            })?;
         }
         let id = if new.id.is_empty() { made_up_id()? } else { new.id };
         let project = if new.project.is_empty() { "agent".to_owned() } else { new.project };
@@ -150,6 +157,23 @@ impl AgentLoop {
         };
         self.tasks.create(&file)?;
         Ok(id)
+    }
+
+    /// Whether a workflow can do what it is for, as far as that shows before anything runs: whoever asks for a task hears
+    /// of it, not a person who waits for a result. What is still being built shows at its turns.
+    fn check(&self, place: &WorkflowPlace) -> Result<(), String> {
+        if let Some(reason) = self.operations.lacks(&place.address, false) {
+            return Err(reason);
+        }
+        if self.operations.tool(&place.address).is_none() {
+            return Ok(());
+        }
+        let description = WorkflowClient::new(&*self.operations, place).describe();
+        let description = description.map_err(|error| error.to_string())?;
+        for kind in std::iter::once(&description.worker_agent).chain(&description.checker_agent) {
+            AgentType::usable(&place.folder, kind, &*self.operations, false)?;
+        }
+        Ok(())
     }
 
     /// What the task store says of a task, if it has one of this id.

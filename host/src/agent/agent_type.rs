@@ -116,7 +116,38 @@ impl AgentType {
         if kind.prompt.trim().is_empty() {
             return Err(format!("agents/{name}.toml has a blank `prompt`"));
         }
+        let mut names: Vec<&str> = kind.actions.iter().map(|action| &*action.name).collect();
+        names.push(tools::SUB_TASK_END);
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|two| two[0] == two[1]) {
+            return Err(format!("agents/{name}.toml has two actions `{}`", twice[0]));
+        }
         Ok(kind)
+    }
+
+    /// Reads a type that can be run: every operation that it names is there. An agent without one of its tools, or
+    /// without one of its exit checks, is another agent. `waits` for those that are being built.
+    ///
+    /// # Errors
+    /// As [`AgentType::read`], or an operation is not there; the text names it.
+    pub fn usable(
+        folder: &Path,
+        name: &str,
+        operations: &dyn Operations,
+        waits: bool,
+    ) -> Result<Self, String> {
+        let kind = Self::read(folder, name)?;
+        let actions = kind.actions.iter().map(|action| &action.operation);
+        let named = actions.chain(kind.exit_checks.iter().map(|check| &check.operation));
+        let lacking = named
+            .filter_map(|operation| Address::parse(operation))
+            .find_map(|address| Some((operations.lacks(&address, waits)?, address)));
+        match lacking {
+            Some((reason, address)) => {
+                Err(format!("agents/{name}.toml needs the operation `{address}`: {reason}"))
+            }
+            None => Ok(kind),
+        }
     }
 
     /// The names of its actions.
@@ -225,12 +256,16 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<AgentType, String> {
+    fn written(text: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("agents")).unwrap();
         #[expect(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(folder.path().join("agents/writer.toml"), text).unwrap();
-        AgentType::read(folder.path(), "writer")
+        folder
+    }
+
+    fn read(text: &str) -> Result<AgentType, String> {
+        AgentType::read(written(text).path(), "writer")
     }
 
     #[test]
@@ -252,6 +287,10 @@ mod tests {
             ("prompt = \" \"", "blank"),
             ("prompt = \"x\"\nmax_iteration = 3", "unknown field"),
             ("prompt = \"x\"\n[[exit_checks]]\noperation = \"x\"", "workspace.project.op"),
+            (
+                "prompt = \"x\"\n[[actions]]\nname = \"sub_task_end\"\noperation = \"a.b.c\"",
+                "two actions `sub_task_end`",
+            ),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(want), "{error}");
@@ -259,6 +298,50 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["../x", "", "gone"] {
             assert!(AgentType::read(folder.path(), name).is_err());
+        }
+    }
+
+    struct Only(&'static str);
+
+    impl Operations for Only {
+        fn call(&self, _: &Address, _: Vec<(String, String)>) -> Result<Value, CallError> {
+            Ok(Value::Null)
+        }
+        fn tool(&self, address: &Address) -> Option<super::super::Tool> {
+            (&*address.op == self.0).then(|| super::super::Tool {
+                address: address.clone(),
+                doc: String::new(),
+                params: vec![],
+                is_read: true,
+            })
+        }
+        fn tools(&self) -> Vec<super::super::Tool> {
+            vec![]
+        }
+        fn workflow(&self, _: &str) -> Option<super::super::WorkflowPlace> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_type_needs_all_its_operations() {
+        let text = "prompt = \"x\"\n[[actions]]\nname = \"a\"\noperation = \"a.b.save\"\n\
+                    [[exit_checks]]\noperation = \"a.b.check\"";
+        for (there, text, missing) in [
+            ("check", text, "a.b.save"),
+            ("save", text, "a.b.check"),
+            ("none", "prompt = \"x\"", ""),
+        ] {
+            let folder = written(text);
+            let usable = AgentType::usable(folder.path(), "writer", &Only(there), false);
+            match (missing, usable) {
+                ("", usable) => assert!(usable.is_ok()),
+                (missing, usable) => {
+                    let error = usable.unwrap_err();
+                    let named = format!("agents/writer.toml needs the operation `{missing}`");
+                    assert!(error.contains(&named), "{error}");
+                }
+            }
         }
     }
 

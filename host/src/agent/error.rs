@@ -17,6 +17,14 @@ pub enum AgentError {
     /// The request names a workflow that is not there.
     #[error("there is no workflow `{0}`")]
     NoWorkflow(String),
+    /// The workflow that the request names cannot do what it is for.
+    #[error("the workflow `{workflow}` cannot be run: {reason}")]
+    Unusable {
+        /// As the request names it.
+        workflow: String,
+        /// What it lacks.
+        reason: String,
+    },
     /// The request is blank.
     #[error("a task needs a request")]
     NoRequest,
@@ -48,6 +56,7 @@ impl From<AgentError> for HostError {
     fn from(error: AgentError) -> Self {
         match error {
             AgentError::NoWorkflow(_)
+            | AgentError::Unusable { .. }
             | AgentError::NoRequest
             | AgentError::NoWords
             | AgentError::Ended(_)

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use sdk::host::ParamDescriptor;
 use serde_json::{Map, Value};
 
-use crate::dispatch::{Call, Dispatcher};
+use crate::dispatch::{Call, Dispatcher, FIRST_BUILD};
+use crate::error::HostError;
 use crate::plugins::{Address, EntryState};
 
 /// Project whose operations are workflows.
@@ -51,6 +52,12 @@ pub trait Operations: Send + Sync {
 
     /// One operation.
     fn tool(&self, address: &Address) -> Option<Tool>;
+
+    /// Why an operation cannot be called; `None` if it can, or will be as soon as it is built. `waits` for that.
+    fn lacks(&self, address: &Address, waits: bool) -> Option<String> {
+        let _ = waits;
+        self.tool(address).is_none().then(|| format!("there is no operation `{address}`"))
+    }
 
     /// All operations that can be called.
     fn tools(&self) -> Vec<Tool>;
@@ -111,6 +118,15 @@ impl Operations for HostOperations {
                 && descriptor.logs.is_empty()
                 && !descriptor.net,
         })
+    }
+
+    fn lacks(&self, address: &Address, waits: bool) -> Option<String> {
+        let until = Instant::now() + if waits { FIRST_BUILD } else { Duration::ZERO };
+        match self.dispatcher.catalog().wait_ready(address, until) {
+            Ok(_) => None,
+            Err(HostError::StillBuilding { .. }) if !waits => None,
+            Err(error) => Some(error.to_string()),
+        }
     }
 
     fn tools(&self) -> Vec<Tool> {

@@ -5,12 +5,14 @@ use sdk::workflow::decision::{Decision, Driver};
 use sdk::workflow::{Route, Step, texts};
 use serde_json::Value;
 
+use super::act;
+use super::agent_type::AgentType;
 use super::decide::{Ask, Undecided, decide};
 use super::operations::{CallError, Operations, WorkflowPlace};
 use super::prompt::{self, TaskPrompt};
 use super::provider::Provider;
 use super::tasks::OpenTask;
-use super::tools::{SUB_TASK_END, Tools};
+use super::tools::{SPAWN_SUBAGENT, SUB_TASK_END, Tools};
 use super::workflow::{Chosen, Description, WorkflowClient};
 use crate::plugins::Address;
 
@@ -79,6 +81,9 @@ impl TaskTurn<'_> {
         let failed = |error: CallError| TurnError::Failed(error.to_string());
         let client = WorkflowClient::new(self.operations, &place);
         let description = client.describe().map_err(failed)?;
+        if self.task.file.turns == 1 && description.checker_agent.is_none() {
+            tracing::warn!(target: "udf_host::agent", task = %self.task.file.id, workflow = %place.address, "it has no checker: what its worker makes counts as verified");
+        }
         let message = self.task.file.message.as_ref().map(|taken| taken.text.clone());
         let chosen =
             client.step(&self.task.file.to_workflow(), message.as_deref()).map_err(failed)?;
@@ -92,6 +97,7 @@ impl TaskTurn<'_> {
                     self.exists(name)
                 }
             });
+            self.agents(&place, &batch).map_err(TurnError::Failed)?;
             // Nothing of it can run: the model has the turn (contract §2).
             if batch.chosen.iter().any(|chosen| chosen.error.is_none()) {
                 by_code = Some(batch);
@@ -107,6 +113,17 @@ impl TaskTurn<'_> {
         };
         let workflow = Some((place, description));
         Ok(Decided { batch, by_code: !by_model, route, workflow, has_subject, stage, side_by_side })
+    }
+
+    /// Whether the agents that code spawns can be run. One that cannot is a fault of the workflow, not of the work: no
+    /// outcome is recorded and no round is spent (decision O9).
+    fn agents(&self, place: &WorkflowPlace, batch: &Batch) -> Result<(), String> {
+        let spawns = batch.chosen.iter().map(|chosen| &chosen.decision);
+        for spawn in spawns.filter(|decision| decision.action_name == SPAWN_SUBAGENT) {
+            let kind = act::text(&spawn.parameters, "agent_type");
+            AgentType::usable(&place.folder, &kind, self.operations, true)?;
+        }
+        Ok(())
     }
 
     /// Whether an action that code chose can run: any operation that is there, and what is built in.

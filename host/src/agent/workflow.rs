@@ -17,6 +17,10 @@ pub struct Description {
     pub system_prompt: String,
     /// Replaces the text about the form of a decision.
     pub select_action_prompt: Option<String>,
+    /// Agent that works.
+    pub worker_agent: String,
+    /// Agent that checks; without one a result counts as verified.
+    pub checker_agent: Option<String>,
     /// Action whose result is the work outcome.
     pub stage_action: Option<String>,
     /// Action that tells others the result is ready.
@@ -94,10 +98,25 @@ impl<'a> WorkflowClient<'a> {
     /// What it says of itself.
     ///
     /// # Errors
-    /// The call failed, or the answer is none.
+    /// The call failed, the answer is none, its name is not that of its operation, or its system prompt or worker is
+    /// blank.
     pub fn describe(&self) -> Result<Description, CallError> {
         let answer = self.call("describe", &Value::Null, "", &Value::Null, "")?;
-        read(answer, "describe")
+        let description: Description = read(answer, "describe")?;
+        let op = &*self.place.address.op;
+        if description.name != op {
+            return Err(CallError(format!(
+                "the workflow `{op}` calls itself `{}`: its name must be that of its operation",
+                description.name
+            )));
+        }
+        if description.system_prompt.trim().is_empty() {
+            return Err(CallError(format!("the workflow `{op}` has a blank system prompt")));
+        }
+        if description.worker_agent.trim().is_empty() {
+            return Err(CallError(format!("the workflow `{op}` names no worker")));
+        }
+        Ok(description)
     }
 
     /// Id and state directory of the task's subject, if it has one.

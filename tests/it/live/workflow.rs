@@ -5,6 +5,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::scene::Scene;
+use crate::support::fixture::write;
 use crate::support::{checkout, parse};
 use pattern::Scope;
 
@@ -42,6 +43,13 @@ fn a_new_workflow_answers_at_once_and_passes_its_own_test() {
     let record = json!({"call": "record_outcome", "task": {"id": "t1"}, "arguments": ended});
     let (_, got) = host.exec("default", "workflows", "livedraft", &record);
     assert_eq!(got["data"], json!({"unparks": false, "phase": "checking"}), "{got}");
+    // This host serves nothing else, so its worker lacks what it posts with: whoever asks for a task is told.
+    let url = format!("{}/api/agent/message?t={}", host.origin, host.token);
+    let body = json!({"text": "A draft", "workflow": "livedraft"}).to_string();
+    let refused = host.request("POST", &url, &body).unwrap();
+    let why = "the workflow `livedraft` cannot be run: agents/worker.toml needs the operation \
+               `_core.task-management.add_comment`";
+    assert!(refused.status == 400 && refused.text.contains(why), "{}", refused.text);
     drop(host);
 
     // The test it comes with, in the checkout's own target folder; the crate lies elsewhere.
@@ -53,8 +61,8 @@ fn a_new_workflow_answers_at_once_and_passes_its_own_test() {
          [lib]\ncrate-type = [\"cdylib\"]\ndoctest = false\n\
          [dependencies]\nsdk = {{ path = {sdk:?} }}\n[dev-dependencies]\nsdk = {{ path = {sdk:?}, features = [\"testing\"] }}\n"
     );
-    crate::support::fixture::write(&home.path().join("Cargo.toml"), manifest.as_bytes());
-    crate::support::fixture::write(&home.path().join("src/lib.rs"), library.as_bytes());
+    write(&home.path().join("Cargo.toml"), manifest.as_bytes());
+    write(&home.path().join("src/lib.rs"), library.as_bytes());
     std::fs::copy(checkout().join("Cargo.lock"), home.path().join("Cargo.lock")).unwrap();
     let target = std::env::current_exe().unwrap().parent().unwrap().join("../../new-workflow");
     let mut cargo = Command::new(env!("CARGO"));

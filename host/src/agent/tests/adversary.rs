@@ -331,3 +331,68 @@ fn a_reply_of_any_size_stays_in_its_bounds() {
     let asked = heard.last().unwrap().last().unwrap();
     assert!(asked.text.len() < 200_000, "{}", asked.text.len());
 }
+
+/// A task that was made while its workflow could still be run.
+fn made_before(world: &Arc<World>, workflow_id: &str) -> String {
+    let file = TaskFile {
+        schema: 1,
+        id: "before".into(),
+        project: "agent".into(),
+        workflow_id: workflow_id.into(),
+        query: "on tea".into(),
+        ..TaskFile::default()
+    };
+    assert!(world.agent().tasks().create(&file).unwrap());
+    file.id
+}
+
+#[test]
+fn a_workflow_that_is_not_what_it_says_is_told_of_and_parks() {
+    for (id, prompt, worker, reason) in [
+        ("report_writing", "", "w", "has a blank system prompt"),
+        ("report_writing", "p", "", "names no worker"),
+        ("essay_writing", "p", "w", "calls itself `report_writing`"),
+    ] {
+        let world = World::new(&json!({
+            "workflow_id": "report_writing", "worker_agent": worker, "checker_agent": "c", "round_budget": 3,
+            "operation": id, "system_prompt": prompt,
+        }));
+        let refused = world.agent().start(report(id, "")).unwrap_err();
+        assert!(matches!(refused, AgentError::Unusable { .. }), "{refused:?}");
+        let named = format!("the workflow `{id}` cannot be run: ");
+        assert!(refused.to_string().starts_with(&named), "{refused}");
+        assert!(refused.to_string().contains(reason), "{refused}");
+        let task = made_before(&world, id);
+        let wait = parked(world.agent().run(&task).unwrap());
+        assert_eq!(wait.why, Why::Errors);
+        assert!(wait.note.contains(reason), "{}", wait.note);
+        assert_eq!((world.asked(), world.pending().len()), (0, 1));
+    }
+}
+
+#[test]
+fn an_agent_that_cannot_be_run_is_told_of_and_spends_no_round() {
+    let lame = "prompt = \"p\"\n[[actions]]\nname = \"save\"\noperation = \"_core.gone.save\"\n";
+    for (kind, text, reason) in [
+        ("research_agent", None, "there is no agent type `research_agent`; known: fact_check"),
+        ("fact_check", Some("prompt = 3"), "agents/fact_check.toml is faulty"),
+        ("fact_check", Some(lame), "agents/fact_check.toml needs the operation `_core.gone.save`"),
+    ] {
+        let world = World::reports(3);
+        let whole = world.agent_file(kind, text);
+        let refused = world.agent().start(report("report_writing", "")).unwrap_err().to_string();
+        assert!(refused.contains(reason), "{refused}");
+        let task = made_before(&world, "report_writing");
+        world.script([World::ends("completed", "written")]);
+        let wait = parked(world.agent().run(&task).unwrap());
+        assert_eq!(wait.why, Why::Errors);
+        assert!(wait.note.contains(reason), "{}", wait.note);
+        let state = world.state(&task)["state"].clone();
+        assert_eq!((&state["rounds"], &state["check_attempts"]), (&Value::Null, &Value::Null));
+        // What was put right is tried again when the time is over.
+        world.agent_file(kind, Some(&whole));
+        world.wait(901);
+        world.script([World::ends("completed", "VERDICT: PASS"), Reply::Text(ends())]);
+        assert_eq!(world.agent().run(&task).unwrap(), Turned::Ended(Status::Complete), "{kind}");
+    }
+}

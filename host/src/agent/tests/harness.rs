@@ -28,6 +28,8 @@ pub(super) struct Domain {
     pub(super) stage: Option<String>,
     pub(super) notify: Option<String>,
     pub(super) round_budget: u32,
+    prompt: String,
+    operation: String,
     bootstrapped: Arc<AtomicBool>,
 }
 
@@ -41,7 +43,7 @@ impl Workflow for Domain {
         &self.name
     }
     fn system_prompt(&self) -> &str {
-        "You look after the work."
+        &self.prompt
     }
     fn worker_agent(&self) -> &str {
         &self.worker
@@ -133,6 +135,8 @@ impl World {
             stage: name("stage_action").map(|name| operation(&name)),
             notify: name("notify_action").map(|name| operation(&name)),
             round_budget: config["round_budget"].as_u64().unwrap().try_into().unwrap(),
+            prompt: name("system_prompt").unwrap_or_else(|| "You look after the work.".to_owned()),
+            operation: name("operation").or_else(|| name("workflow_id")).unwrap(),
             bootstrapped: Arc::clone(&bootstrapped),
         });
         let agents = tempfile::tempdir().unwrap();
@@ -177,6 +181,18 @@ impl World {
             "workflow_id": "report_writing", "worker_agent": "research_agent",
             "checker_agent": "fact_check", "round_budget": round_budget,
         }))
+    }
+
+    /// Puts an agent type in place, or takes it away; gives what was there.
+    pub(super) fn agent_file(&self, kind: &str, text: Option<&str>) -> String {
+        let file = self.agents.path().join(format!("agents/{kind}.toml"));
+        let before = std::fs::read_to_string(&file).unwrap_or_default();
+        match text {
+            #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+            Some(text) => std::fs::write(file, text).unwrap(),
+            None => std::fs::remove_file(file).unwrap(),
+        }
+        before
     }
 
     /// A store as a host that just started has it.
@@ -438,7 +454,7 @@ impl Operations for World {
     }
 
     fn tool(&self, address: &Address) -> Option<Tool> {
-        Some(Tool {
+        (&*address.project != "gone").then(|| Tool {
             address: address.clone(),
             doc: "A tool.".into(),
             params: vec![],
@@ -455,10 +471,10 @@ impl Operations for World {
 
     fn workflow(&self, id: &str) -> Option<WorkflowPlace> {
         let domain = self.domain.as_ref()?;
-        let is_it = domain.name == id || format!("old_{}", domain.name) == id;
+        let is_it = domain.operation == id || format!("old_{}", domain.name) == id;
         let is_there = self.installed.load(Ordering::Relaxed) && is_it;
         is_there.then(|| WorkflowPlace {
-            address: Address::new("_core", "workflows", &domain.name),
+            address: Address::new("_core", "workflows", &domain.operation),
             folder: PathBuf::from(self.agents.path()),
         })
     }
