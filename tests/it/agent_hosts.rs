@@ -84,10 +84,7 @@ fn two_hosts_that_are_killed_as_it_comes_lose_nothing_and_repeat_nothing() {
     for task in &tasks {
         let title = format!("Made by {task}");
         let times = made.iter().filter(|made| made["title"] == title.as_str()).count();
-        let events = std::fs::read_to_string(
-            bench.folder.path().join(format!("agent/tasks/{task}/events.ndjson")),
-        )
-        .unwrap();
+        let events = bench.events(task);
         // What was cut off may have happened or not, and is never repeated.
         let is_cut = events.contains("\"interrupted\"");
         assert!(times == 1 || (is_cut && times == 0), "{task}: {times} times\n{events}");

@@ -89,9 +89,7 @@ fn journal(bench: &Bench, task: &str, place: &str) -> Vec<Value> {
 }
 
 fn events(bench: &Bench, task: &str) -> Vec<Value> {
-    let path = bench.folder.path().join(format!("agent/tasks/{task}/events.ndjson"));
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(parse).collect()
+    bench.events(task).lines().map(parse).collect()
 }
 
 /// What the model and the actions are to say, so that this is recorded.

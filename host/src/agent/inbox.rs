@@ -9,7 +9,7 @@ use super::tasks::{LOCK, OpenTask, Tasks, TasksError, WAIT, checked};
 const CANCEL: &str = "cancel";
 
 impl Tasks {
-    fn inbox(&self, id: &str) -> Result<Folder, TasksError> {
+    pub(super) fn inbox(&self, id: &str) -> Result<Folder, TasksError> {
         Ok(self.folder(&format!("inbox/{}", checked(id)?), LOCK)?)
     }
 

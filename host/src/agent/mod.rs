@@ -16,6 +16,7 @@ mod agent_loop;
 mod agent_type;
 mod bell;
 mod decide;
+mod ended;
 mod error;
 mod hooks;
 mod human;

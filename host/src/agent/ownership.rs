@@ -160,6 +160,7 @@ impl AgentLoop {
             self.tasks.seal(&mut task, false)?;
         }
         self.conclude(&mut task)?;
+        self.put_aside(task);
         Ok(true)
     }
 
@@ -175,13 +176,13 @@ impl AgentLoop {
                 Ok(Some(file)) if !file.is_ended() => {
                     standing.push(Standing { file, ghost: false });
                 }
-                // Killed while it told of the end.
-                Ok(Some(file)) if file.closing => {
+                // Killed while it told of the end, or before it was moved aside.
+                Ok(Some(_)) => {
                     if let Err(error) = self.end_cancelled(&id) {
                         tracing::error!(target: "udf_host::agent", task = %id, "its end is not known to all: {error}");
                     }
                 }
-                Ok(_) => {}
+                Ok(None) => {}
                 Err(error) => {
                     tracing::error!(target: "udf_host::agent", task = %id, "a task is not restored: {error}");
                 }

@@ -1,5 +1,5 @@
 //! [`Tasks`]: the durable side of the loop. Task documents and event streams below `agent/` of the state folder; its
-//! inboxes and owners are in files of their own.
+//! inboxes, owners and ended tasks are in files of their own.
 //!
 //! A task is driven by one process at a time, which holds its folder's lock. Messages come in beside that, under a lock
 //! of their own.
@@ -44,8 +44,8 @@ pub enum TasksError {
 }
 
 const DOCUMENT: &str = "task.json";
-const SESSION: &str = "session.json";
-const DRIVER: &str = ".driver.lock";
+pub(super) const SESSION: &str = "session.json";
+pub(super) const DRIVER: &str = ".driver.lock";
 pub(super) const LOCK: &str = ".lock";
 /// The collection of the task store.
 const STORED: &str = "tasks";
@@ -70,7 +70,7 @@ pub struct OpenTask {
     pub stream: Stream,
     saved: TaskFile,
     saved_session: Session,
-    guard: FolderGuard,
+    pub(super) guard: FolderGuard,
 }
 
 impl OpenTask {
@@ -133,11 +133,14 @@ impl Tasks {
         Ok(self.folder(&format!("tasks/{}", checked(id)?), DRIVER)?)
     }
 
-    /// A new task; false if there is one of this id.
+    /// A new task; false if there is one of this id, or was.
     ///
     /// # Errors
     /// The store refuses.
     pub fn create(&self, file: &TaskFile) -> Result<bool, TasksError> {
+        if self.ended_folder(&file.id)?.exists()? {
+            return Ok(false);
+        }
         let text = serde_json::to_string_pretty(file).expect("a document is plain data");
         Ok(self.task_folder(&file.id)?.create(|draft| draft.file(DOCUMENT, &text))?)
     }
@@ -147,14 +150,9 @@ impl Tasks {
     /// # Errors
     /// It is corrupt, or the store refuses.
     pub fn read(&self, id: &str) -> Result<Option<TaskFile>, TasksError> {
-        let place = || format!("tasks/{id}/{DOCUMENT}");
-        match self.task_folder(id)?.read(DOCUMENT) {
-            Ok(None) => Ok(None),
-            Ok(Some(text)) => parse(&text, place).map(Some),
-            Err(StoreError::NotUtf8 { .. }) => {
-                Err(TasksError::Corrupt { place: place(), reason: "not UTF-8 text".to_owned() })
-            }
-            Err(error) => Err(error.into()),
+        match document(&self.task_folder(id)?, &format!("tasks/{id}"))? {
+            None => document(&self.ended_folder(id)?, &format!("ended/{id}")),
+            found => Ok(found),
         }
     }
 
@@ -198,18 +196,29 @@ impl Tasks {
     /// # Errors
     /// The store refuses.
     pub fn events(&self, id: &str) -> Result<Vec<Event>, TasksError> {
-        let log =
-            self.store.app(&self.app_dir).log(&format!("agent/tasks/{}", checked(id)?), "events");
-        let log = log.ok_or_else(|| TasksError::BadId(id.to_owned()))?;
-        Ok(Stream::open(log, Summary::default())?.into_events())
+        // One that ends meanwhile is moved once; then it is found at its new place.
+        let has_ended = self.ended_folder(id)?.exists()?;
+        for place in ["tasks", "ended"].into_iter().skip(usize::from(has_ended)) {
+            let log = self.store.app(&self.app_dir).log(&format!("agent/{place}/{id}"), "events");
+            let log = log.ok_or_else(|| TasksError::BadId(id.to_owned()))?;
+            let events = Stream::open(log, Summary::default())?.into_events();
+            if !events.is_empty() {
+                return Ok(events);
+            }
+        }
+        Ok(Vec::new())
     }
 
-    /// Ids of all tasks.
+    /// Ids of the tasks that did not end, and of those that ended just now.
     ///
     /// # Errors
     /// The store refuses.
     pub fn ids(&self) -> Result<Vec<String>, TasksError> {
-        let entries = self.folder("tasks", LOCK)?.list("")?;
+        self.ids_at("tasks")
+    }
+
+    pub(super) fn ids_at(&self, place: &str) -> Result<Vec<String>, TasksError> {
+        let entries = self.folder(place, LOCK)?.list("")?;
         Ok(entries.into_iter().filter(|entry| entry.is_dir).map(|entry| entry.name).collect())
     }
 
@@ -243,6 +252,19 @@ impl Tasks {
             Stamp::of(&state.join("runs.json")),
             Stamp::of(&state.join(format!("{STORED}.json"))),
         ]
+    }
+}
+
+/// The document in a task's folder; `place` names that folder.
+fn document(folder: &Folder, place: &str) -> Result<Option<TaskFile>, TasksError> {
+    let place = || format!("{place}/{DOCUMENT}");
+    match folder.read(DOCUMENT) {
+        Ok(None) => Ok(None),
+        Ok(Some(text)) => parse(&text, place).map(Some),
+        Err(StoreError::NotUtf8 { .. }) => {
+            Err(TasksError::Corrupt { place: place(), reason: "not UTF-8 text".to_owned() })
+        }
+        Err(error) => Err(error.into()),
     }
 }
 

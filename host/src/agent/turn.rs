@@ -30,14 +30,14 @@ impl AgentLoop {
     /// # Errors
     /// As [`AgentLoop::turn`].
     pub fn run(&self, id: &str) -> Result<Turned, AgentError> {
-        let mut task = self.tasks.open(id)?;
-        self.provider.seek(task.file.position);
-        loop {
-            match self.turn_of(&mut task)? {
-                Turned::Again => {}
-                turned => return Ok(turned),
+        self.drive(id, |task| {
+            loop {
+                match self.turn_of(task)? {
+                    Turned::Again => {}
+                    turned => return Ok(turned),
+                }
             }
-        }
+        })
     }
 
     /// One turn.
@@ -46,9 +46,37 @@ impl AgentLoop {
     /// The task is unknown or driven by another, or its state cannot be written. What fails inside a turn is an event of
     /// the task, not an error.
     pub fn turn(&self, id: &str) -> Result<Turned, AgentError> {
+        self.drive(id, |task| self.turn_of(task))
+    }
+
+    /// Takes a task and drives it. One that came to its end is moved aside.
+    fn drive(
+        &self,
+        id: &str,
+        how: impl FnOnce(&mut OpenTask) -> Result<Turned, AgentError>,
+    ) -> Result<Turned, AgentError> {
+        if let Some(file) = self.tasks.read(id)?
+            && file.is_ended()
+            && !file.closing
+        {
+            return Ok(Turned::Ended(file.status));
+        }
         let mut task = self.tasks.open(id)?;
         self.provider.seek(task.file.position);
-        self.turn_of(&mut task)
+        let turned = how(&mut task)?;
+        self.put_aside(task);
+        Ok(turned)
+    }
+
+    /// Moves a task aside if it is over. What fails here is done by the next start.
+    pub(super) fn put_aside(&self, task: OpenTask) {
+        if !task.file.is_ended() || task.file.closing {
+            return;
+        }
+        let id = task.file.id.clone();
+        if let Err(error) = self.tasks.put_aside(task) {
+            tracing::warn!(target: "udf_host::agent", task = %id, "it ended and was not moved aside: {error}");
+        }
     }
 
     fn turn_of(&self, task: &mut OpenTask) -> Result<Turned, AgentError> {

@@ -98,6 +98,15 @@ impl Bench {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
+    /// What happened in a task, whether it ended or not.
+    pub(crate) fn events(&self, task: &str) -> String {
+        let at = |place: &str| {
+            let path = format!("agent/{place}/{task}/events.ndjson");
+            std::fs::read_to_string(self.folder.path().join(path)).ok()
+        };
+        at("tasks").or_else(|| at("ended")).unwrap_or_default()
+    }
+
     /// Where the state of a report's work lies.
     pub(crate) fn state_dir(&self, task: &str) -> PathBuf {
         self.folder.path().join("workflows/report_writing").join(task)

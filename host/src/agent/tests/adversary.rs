@@ -201,6 +201,42 @@ fn a_lost_record_of_owners_judges_nobody() {
 }
 
 #[test]
+fn what_ended_is_moved_aside_and_answers_as_before() {
+    let world = World::new(&Value::Null);
+    let task = world.start();
+    world.agent().post(&task, "hello").unwrap();
+    world.script([World::says(&json!({"message": "Hello."})), Reply::Text(ends())]);
+    assert_eq!(world.agent().run(&task).unwrap(), Turned::Ended(Status::Complete));
+    let agent = world.agent();
+    assert_eq!(agent.tasks().ids().unwrap(), Vec::<String>::new());
+    assert_eq!(agent.tasks().ended_ids().unwrap(), [task.as_str()]);
+    // Its conversation is no more; all that can be shown of it is there.
+    for (path, is_there) in [
+        (format!("agent/tasks/{task}"), false),
+        (format!("agent/inbox/{task}"), false),
+        (format!("agent/ended/{task}/session.json"), false),
+        (format!("agent/ended/{task}/inbox"), true),
+    ] {
+        assert_eq!(place(&world, &path).exists(), is_there, "{path}");
+    }
+    let view = agent.view(&task, 100).unwrap();
+    assert_eq!((view.status, view.phase.as_str()), (Status::Complete, "done"));
+    assert!(view.events.iter().any(|event| event.kind == "user_message"));
+    // Nothing is begun anew under its id.
+    assert!(matches!(agent.post(&task, "more"), Err(AgentError::Ended(_))));
+    let again = NewTask { id: task.clone(), request: "again".into(), ..NewTask::default() };
+    assert_eq!(agent.start(again).unwrap(), task);
+    assert_eq!(agent.run(&task).unwrap(), Turned::Ended(Status::Complete));
+    assert!(agent.cancel(&task).unwrap());
+    assert_eq!((read(&world, &task).status, world.left()), (Status::Complete, 0));
+    // One that ended as its host died is moved aside by the next.
+    let ended = TaskFile { id: "late".into(), status: Status::Abort, ..TaskFile::default() };
+    assert!(agent.tasks().create(&ended).unwrap());
+    assert_eq!(world.agent().restore().unwrap(), []);
+    assert_eq!(agent.tasks().ended_ids().unwrap().len(), 2);
+}
+
+#[test]
 fn a_task_that_was_removed_is_gone_and_does_not_come_back() {
     let world = World::new(&Value::Null);
     let task = world.start();

@@ -32,9 +32,10 @@ fn brain(chat: &Chat<'_>) -> String {
 
 fn start(world: &Arc<World>) -> Result<String, AgentError> {
     let agent = world.agent();
-    // One that was made without its maker hearing of it.
-    if let Some(id) = agent.tasks().ids()?.pop() {
-        return Ok(id);
+    // One that was made without its maker hearing of it, or that ended.
+    let ids = [agent.tasks().ids()?, agent.tasks().ended_ids()?].concat();
+    if let [id, ..] = &ids[..] {
+        return Ok(id.clone());
     }
     let new = NewTask {
         request: "do it".into(),

@@ -144,7 +144,7 @@ fn run(id: &str, restart: bool) {
 }
 
 fn events(agent: &AgentLoop, task: &str) -> Vec<Event> {
-    agent.tasks().open(task).unwrap().stream.events().to_vec()
+    agent.tasks().events(task).unwrap()
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub(super) struct Say {
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(super) struct Tasks {
+    /// Those that ended as well.
+    #[arg(long)]
+    all: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -67,9 +70,13 @@ impl Tasks {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
         let (_host, agent) = idle(config)?;
         let mut files = Vec::new();
-        for id in agent.tasks().ids().map_err(AgentError::from)? {
+        let mut ids = agent.tasks().ids().map_err(AgentError::from)?;
+        if self.all {
+            ids.extend(agent.tasks().ended_ids().map_err(AgentError::from)?);
+        }
+        for id in ids {
             match agent.tasks().read(&id) {
-                Ok(Some(file)) if !file.is_ended() => files.push(file),
+                Ok(Some(file)) if self.all || !file.is_ended() => files.push(file),
                 Ok(_) => {}
                 Err(error) => output::error(&error.to_string()),
             }
