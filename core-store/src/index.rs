@@ -107,7 +107,16 @@ impl FieldIndex {
         // In order already, unless records were replaced.
         positions.sort_unstable();
         positions.dedup();
-        positions.into_iter().filter(move |position| {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let rest = positions.get(at..)?;
+            if at.is_multiple_of(Records::AT_ONCE) {
+                records.fetch(rest);
+            }
+            at += 1;
+            rest.first().copied()
+        })
+        .filter(move |position| {
             let text = records.text(*position).unwrap_or("");
             self.pattern.find(text).is_some_and(|json| json.eq_str(value))
         })
