@@ -199,9 +199,12 @@ fn every_way_to_end_has_its_number() {
     assert_eq!((code, envelope), (0, json!({"data": "hello you", "error": null})));
     for (words, code, said) in [
         (&["desk.panics", "kind=text"][..], 1, "panic"),
-        (&["desk.will_not_compile"], 1, "will_not_compile"),
+        (&["desk.will_not_compile"], 1, "desk.will_not_compile` cannot run: it does not compile"),
+        (&["desk.will_not_compile"], 1, "let words: u32 = \"no number\";"),
         (&["desk.greets", "nick=Ada"], 2, "nick"),
         (&["desk.greets", "Ada"], 2, "name=value"),
+        (&["--json", "desk.greets", "name=Ada"], 2, "put `--json` last"),
+        (&["desk.greets", "--json", "name=Ada"], 2, "not `name=Ada`"),
         (&["a.b.c.d"], 3, "a.b.c.d"),
         (&["desk.greet"], 3, "unknown operation `desk.greet`; known: `default.desk.greets`"),
         (&["dusk.greets"], 3, "desk"),

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::dispatch::Call;
 use crate::envelope::{self, Body, REPLY_LIMIT};
 use crate::error::HostError;
+use crate::plugins::Address;
 
 /// Call one operation and print what it answers.
 ///
@@ -68,7 +69,9 @@ impl Exec {
             host.catalog.entry(&address).is_some_and(|entry| entry.view().state != "building")
         });
         let (params, app_dir) = envelope::split_app_dir(overrides);
-        let reply = host.dispatcher.call(Call { params, app_dir, ..Call::new(address) })?;
+        let call = Call { params, app_dir, ..Call::new(address.clone()) };
+        let reply =
+            host.dispatcher.call(call).inspect_err(|error| explain(&host, &address, error))?;
         let envelope = envelope::render_reply(&reply, REPLY_LIMIT)?;
         String::from_utf8(envelope).map_err(|error| HostError::Internal {
             message: "the reply is not text".to_owned(),
@@ -88,9 +91,26 @@ impl Exec {
                 })?;
                 text
             }
-            Some(text) => text.to_owned(),
+            Some(text) if text.trim_start().starts_with('{') => text.to_owned(),
+            Some(text) => {
+                return Err(HostError::BadRequest {
+                    message: format!(
+                        "behind `--json` stands an object of parameters or `-`, not `{text}`; for the whole envelope put \
+                         `--json` last"
+                    ),
+                });
+            }
         };
         Ok(Body::parse_named(text.as_bytes(), "`--json`")?.all_texts())
+    }
+}
+
+/// The whole story behind an operation that cannot run, for example the compiler's message.
+fn explain(host: &Host, address: &Address, error: &HostError) {
+    if matches!(error, HostError::Refused { .. })
+        && let Some(detail) = host.catalog.entry(address).and_then(|entry| entry.view().detail)
+    {
+        output::aside(&detail);
     }
 }
 

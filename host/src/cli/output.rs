@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::visible;
 use crate::error::HostError;
 
 /// Prints one line of text. A reader that has gone away (`| head`) ends nothing.
@@ -34,6 +35,15 @@ pub(super) fn json(value: &impl Serialize) -> Result<(), HostError> {
 /// Tells people on standard error, as `main` does. Nobody may be listening there any more.
 pub(super) fn error(text: &str) {
     let _closed = writeln!(io::stderr(), "udf-host: {text}");
+}
+
+/// Shows people, on standard error, what others wrote at length.
+pub(super) fn aside(text: &str) {
+    let mut err = io::stderr().lock();
+    for line in visible::lines(text.trim_end()) {
+        // As above.
+        let _closed = writeln!(err, "{line}");
+    }
 }
 
 /// Prints rows in aligned columns; the last one is not padded.

@@ -22,7 +22,11 @@ pub(super) fn check(host: &Host) -> Vec<Finding> {
                 "run `udf-host build`",
             )),
             EntryState::Refused(refusal) => {
-                findings.push(Finding::problem(&place, &refusal.reason, &refusal.remedy));
+                let remedy = match &refusal.detail {
+                    Some(_) => format!("{} (`udf-host describe {place}` shows it)", refusal.remedy),
+                    None => refusal.remedy.clone(),
+                };
+                findings.push(Finding::problem(&place, &refusal.reason, remedy));
             }
             EntryState::Ready(loaded) if entry.spec.is_empty() => {
                 let params = loaded.descriptor_json["params"].as_array().map_or(0, Vec::len);
