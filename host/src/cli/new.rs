@@ -48,7 +48,10 @@ impl New {
             )?;
         } else {
             output::line(&format!("wrote {}", folder.display()))?;
-            output::line(&format!("test it:  cargo test -p {}", name.package()))?;
+            // Elsewhere cargo alone does not know what a workspace would say of it.
+            if root.parent().is_some_and(|beside| beside.join("Cargo.toml").is_file()) {
+                output::line(&format!("test it:  cargo test -p {}", name.package()))?;
+            }
             output::line(&format!("check it: udf-host check {}/{}", name.project, name.op))?;
             if self.workflow {
                 output::line(&format!(
@@ -110,8 +113,7 @@ impl<'a> Name<'a> {
             || !project.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         {
             return Err(bad(format!(
-                "`{project}` cannot name a project: {}, starting with a letter",
-                manifest::NAME_RULE
+                "`{project}` cannot name a project: letters, digits, `_` and `-`, starting with a letter"
             )));
         }
         // Passed over by discovery, or not a crate of the author's.
