@@ -113,6 +113,43 @@ fn what_is_refused_leaves_the_engine_working() {
 }
 
 #[test]
+fn lists_of_any_length_are_refused_before_they_are_made() {
+    let Some(engine) = duckdb() else { return };
+    let sql = Sql::new(engine, Limits::default());
+    for statement in [
+        "SELECT len(range(10000000000)) AS n",
+        "SELECT len(range(-10000000000, 5)) AS n",
+        "SELECT len(generate_series(1, 90000000, 2)) AS n",
+        "SELECT len(range(TIMESTAMP '2000-01-01', TIMESTAMP '2026-01-01', INTERVAL 1 SECOND)) AS n",
+        "SELECT len(list_resize([1], 10000000000)) AS n",
+        "SELECT len(array_resize([1], 10000000000, 2)) AS n",
+        "SELECT length(bitstring('1', 2000000000)) AS n",
+        "SELECT len(system.main.range(5)) AS n",
+    ] {
+        assert_eq!(rows(&sql, statement, json!({})), Err(400), "{statement}");
+    }
+    for (expression, want) in [
+        ("range(3)", json!([0, 1, 2])),
+        ("range(1, 3)", json!([1, 2])),
+        ("range(3, 0, -1)", json!([3, 2, 1])),
+        ("generate_series(1, 2)", json!([1, 2])),
+        (
+            "range(DATE '2026-01-01', DATE '2026-01-03', INTERVAL 1 DAY)",
+            json!(["2026-01-01 00:00:00", "2026-01-02 00:00:00"]),
+        ),
+        ("range(NULL)", json!(null)),
+        ("list_resize([1], 2)", json!([1, null])),
+        ("array_resize([1], 2, 5)", json!([1, 5])),
+        ("(SELECT sum(range) FROM range(4))", json!(6)),
+        ("(SELECT count(*) FROM range(10000000))", json!(10_000_000)),
+        ("(SELECT list(len(range(n))) FROM (VALUES (1), (2)) AS v(n))", json!([1, 2])),
+    ] {
+        let statement = format!("SELECT {expression} AS x");
+        assert_eq!(rows(&sql, &statement, json!({})), Ok(json!([{"x": want}])), "{expression}");
+    }
+}
+
+#[test]
 fn functions_of_duckdb_mean_the_same_on_sqlite() {
     for (name, engine) in engines() {
         let sql = Sql::new(engine, Limits::default());

@@ -43,10 +43,44 @@ pub(super) const GUARDS: &[&str] = &[
      THEN error('lpad: the value would be too large') ELSE n END, c)",
     "CREATE MACRO rpad(s, n, c) AS system.main.rpad(s, CASE WHEN n > 67108864 \
      THEN error('rpad: the value would be too large') ELSE n END, c)",
+    "CREATE MACRO list_resize(l, n) AS system.main.list_resize(l, CASE WHEN n > 8388608 \
+     THEN error('list_resize: the list would be too long') ELSE n END), \
+     (l, n, v) AS system.main.list_resize(l, CASE WHEN n > 8388608 \
+     THEN error('list_resize: the list would be too long') ELSE n END, v)",
+    "CREATE MACRO array_resize(l, n) AS list_resize(l, n), (l, n, v) AS list_resize(l, n, v)",
+    "CREATE MACRO bitstring(s, n) AS system.main.bitstring(s, CASE WHEN n > 67108864 \
+     THEN error('bitstring: the value would be too large') ELSE n END)",
+    // From where to where in steps of what, of numbers or of times.
+    "CREATE MACRO too_many_items(a, b, c) AS coalesce( \
+     abs(TRY_CAST(b::VARCHAR AS DOUBLE) - TRY_CAST(a::VARCHAR AS DOUBLE)) \
+     / nullif(abs(TRY_CAST(c::VARCHAR AS DOUBLE)), 0), \
+     abs(epoch(TRY_CAST(b::VARCHAR AS TIMESTAMP)) - epoch(TRY_CAST(a::VARCHAR AS TIMESTAMP))) \
+     / nullif(abs(epoch(TRY_CAST(c::VARCHAR AS INTERVAL))), 0)) > 8388608",
+    "CREATE MACRO range(b) AS system.main.range(CASE WHEN b > 8388608 \
+     THEN error('range: the list would be too long') ELSE b END), \
+     (a, b) AS system.main.range(a, CASE WHEN too_many_items(a, b, 1) \
+     THEN error('range: the list would be too long') ELSE b END), \
+     (a, b, c) AS system.main.range(a, CASE WHEN too_many_items(a, b, c) \
+     THEN error('range: the list would be too long') ELSE b END, c)",
+    "CREATE MACRO generate_series(b) AS system.main.generate_series(CASE WHEN b > 8388608 \
+     THEN error('generate_series: the list would be too long') ELSE b END), \
+     (a, b) AS system.main.generate_series(a, CASE WHEN too_many_items(a, b, 1) \
+     THEN error('generate_series: the list would be too long') ELSE b END), \
+     (a, b, c) AS system.main.generate_series(a, CASE WHEN too_many_items(a, b, c) \
+     THEN error('generate_series: the list would be too long') ELSE b END, c)",
 ];
 
 /// The guarded names; with a schema before them they would mean the unguarded ones.
-const GUARDED: &[&str] = &["repeat", "lpad", "rpad"];
+const GUARDED: &[&str] = &[
+    "repeat",
+    "lpad",
+    "rpad",
+    "list_resize",
+    "array_resize",
+    "bitstring",
+    "range",
+    "generate_series",
+];
 
 /// Functions that a statement may not call.
 pub(super) struct Denied(HashSet<String>);
