@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::support::build::built;
 use crate::support::duckdb;
 use crate::support::fixture::{lay_out, write};
+use crate::support::host_process::{HostOptions, HostProcess};
 use crate::support::{checkout, parse};
 
 /// The projects that bring a widget, and how many queries it has.
@@ -177,4 +178,30 @@ fn discovery_passes_over_their_folders() {
     let ops: Vec<&str> =
         listed["udfs"].as_array().unwrap().iter().map(|udf| udf["op"].as_str().unwrap()).collect();
     assert!(ops.contains(&"list_cards") && !ops.contains(&"widgets"), "{ops:?}");
+}
+
+#[test]
+fn a_configuration_as_deep_as_json_may_be_ends_nothing() {
+    let folder = store("empty");
+    let host = HostProcess::start(&HostOptions::new().arg("--app-dir").arg(folder.path()));
+    let query = r#"{"type": "metric", "props": {"sql": "SELECT 1 AS one"}}"#;
+    let deep = |open: &str, close: &str, levels: usize| {
+        format!(r#"{{"config": {}{query}{}}}"#, open.repeat(levels), close.repeat(levels))
+    };
+    let ask = |body: &str| {
+        let answer = host.post("/api/exec/widget", "_core", "task-management", body);
+        answer.expect("the host answers")
+    };
+    // The body, the query and its `props` are three levels of the 1024.
+    for (open, close, levels) in [
+        (r#"{"type": "div", "children": "#, "}", 1021),
+        (r#"{"type": "div", "children": ["#, "]}", 510),
+    ] {
+        let answer = ask(&deep(open, close, levels));
+        let start = answer.text.get(..200).unwrap_or(&answer.text);
+        assert_eq!(answer.status, 200, "{start}");
+        assert!(start.contains(r#""rows":[{"one":1}]"#), "{start}");
+        let answer = ask(&deep(open, close, levels + 2));
+        assert!(answer.status == 400 && answer.text.contains("1024"), "{}", answer.text);
+    }
 }

@@ -47,6 +47,9 @@ struct Handshake<'a> {
     pid: u32,
 }
 
+/// Bytes of stack of each thread: what is read, walked and written by recursion may nest as deep as any JSON may.
+const STACK: usize = 8 << 20;
+
 /// Serves until a signal, or the end of the parent where that was asked for.
 pub(super) fn run(config: Config) -> Result<Exit, HostError> {
     // First of all: the parent may end at any moment, and later its id would be another's.
@@ -58,6 +61,7 @@ pub(super) fn run(config: Config) -> Result<Exit, HostError> {
         .map_err(|error| internal("there are no random numbers for a token", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(runtime_threads())
+        .thread_stack_size(STACK)
         .enable_all()
         .build()
         .map_err(|error| internal("cannot start the runtime", &error))?;
