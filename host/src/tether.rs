@@ -8,7 +8,7 @@ mod bell;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 use std::{io, thread};
 
 use rustix::process::{
@@ -66,17 +66,35 @@ pub(crate) fn run(host: u32, program: &OsStr, arguments: &[OsString]) -> io::Res
 
 /// Ends what [`command`] started, and waits for its end.
 pub(crate) fn end(child: &mut Child) {
-    if let Ok(Some(_ended_and_waited_for)) = child.try_wait() {
+    let pid = Pid::from_child(child);
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    if waitid(WaitId::Pid(pid), look).is_err() {
+        // Somebody has taken leave of it, and its number may be another's.
         return;
     }
-    let pid = Pid::from_child(child);
-    // Either may be gone already; before it leads its group it has started nothing.
-    let _group = kill_process_group(pid, Signal::KILL);
+    // It may be gone already; before it leads its group it has started nothing.
     let _itself = kill_process(pid, Signal::KILL);
-    // While nobody has taken leave of it, its number is its own and its session can be told from others.
-    let _ended = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+    let _reaped = bury(child);
+}
+
+/// Whether it has ended by itself. It is not taken from the system, so that what it has started can be told from others.
+pub(crate) fn has_ended(child: &Child) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    !matches!(waitid(WaitId::Pid(Pid::from_child(child)), look), Ok(None))
+}
+
+/// Waits for the end of what [`command`] started, and ends what that has started in turn.
+///
+/// # Errors
+/// The system cannot tell how it ended.
+pub(crate) fn bury(child: &mut Child) -> io::Result<ExitStatus> {
+    let pid = Pid::from_child(child);
+    // While nobody has taken leave of it, its number is its own.
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
+    // There may be none.
+    let _group = kill_process_group(pid, Signal::KILL);
     end_session(pid);
-    let _reaped = child.wait();
+    child.wait()
 }
 
 /// Makes this process the head of a group, to which whatever it starts belongs and with which it ends; before anything

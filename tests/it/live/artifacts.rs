@@ -12,6 +12,7 @@ use crate::support::build::built;
 use crate::support::checkout;
 use crate::support::fixture::write;
 use crate::support::host_process::{HostOptions, HostProcess, wait_until};
+use crate::support::processes::workers;
 
 fn place(root: &Path, project: &str, op: &str) -> PathBuf {
     let folder = root.join(project).join(op);
@@ -102,7 +103,10 @@ fn initialisers_that_abort_or_hang_cost_a_child() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("plugins");
     write(&place(&root, "feedback-management", "get_card"), &sound());
-    let mut host = host_over(&root, "info");
+    let cache = folder.path().join("cache");
+    let options = HostOptions::new().udfs(None).arg("--only").arg("--no-build");
+    let options = options.arg("--plugins").arg(&root).env("UDF_HOST_CACHE", &cache);
+    let mut host = HostProcess::start(&options);
     listed(&host, "get_card", |udf| udf["state"] == "ready");
     for (op, body, found) in [
         ("aborts", "fputs(\"famous last words\\n\", stderr); abort();", "SIGABRT"),
@@ -110,7 +114,13 @@ fn initialisers_that_abort_or_hang_cost_a_child() {
         ("writes_null", "*(volatile int *)0 = 1;", "SIGSEGV"),
         ("prints", "puts(\"{\\\"plugin\\\":1}\"); fflush(stdout); abort();", "SIGABRT"),
         ("forks", "if (fork() == 0) for (;;) pause(); abort();", "SIGABRT"),
+        ("parts", "if (fork() == 0) { setpgid(0, 0); for (;;) pause(); } abort();", "SIGABRT"),
         ("hangs", "for (;;) pause();", "no answer within 10 s"),
+        (
+            "closes",
+            "for (int i = 0; i < 99; i++) close(i); for (;;) pause();",
+            "no answer within 10 s",
+        ),
     ] {
         put(&place(&root, "bad", op), &initialiser(folder.path(), op, body));
         let refused =
@@ -124,6 +134,20 @@ fn initialisers_that_abort_or_hang_cost_a_child() {
         assert!(status >= 400 && envelope["data"].is_null(), "{op}: {envelope}");
         assert!(answers(&host), "after {op}\n{}", host.stderr());
     }
+    // Nor is anything left of what they started.
+    let has_open = |pid: &String| {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        maps.contains(cache.to_str().unwrap())
+            && !workers(host.pid()).contains(&pid.parse().unwrap())
+    };
+    let left = || {
+        let names = fs::read_dir("/proc").unwrap().flatten();
+        let pids = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let pids = pids.filter(|name| name.parse::<u32>().is_ok());
+        pids.filter(has_open).collect::<Vec<_>>()
+    };
+    wait_until(BUILD, "their end", || left().is_empty().then_some(()))
+        .unwrap_or_else(|| panic!("still there: {:?}", left()));
     let aborts = listed(&host, "aborts", |_| true);
     assert!(aborts["detail"].as_str().unwrap().contains("famous last words"), "{aborts}");
     assert_eq!(host.ended(), None);

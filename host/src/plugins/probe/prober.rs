@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -137,10 +138,10 @@ impl Running {
         let asked = self.asks.write_all(&question);
         let line = match asked.and_then(|()| self.line(deadline)) {
             Ok(Some(line)) => line,
-            Ok(None) => return Err(Silence::Ended(self.child.wait().map_err(Silence::Failed)?)),
+            Ok(None) => return Err(self.silence(deadline)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Silence::TooLong),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                return Err(Silence::Ended(self.child.wait().map_err(Silence::Failed)?));
+                return Err(self.silence(deadline));
             }
             Err(error) => return Err(Silence::Failed(error)),
         };
@@ -158,7 +159,7 @@ impl Running {
             match poll(&mut [PollFd::new(&answers, PollFlags::IN)], Some(&slice)) {
                 Ok(0) if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
                 // A child of the child may hold the pipe open when the child itself is gone.
-                Ok(0) if self.child.try_wait()?.is_some() => return Ok(None),
+                Ok(0) if tether::has_ended(&self.child) => return Ok(None),
                 Ok(0) => continue,
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
@@ -176,6 +177,18 @@ impl Running {
                 return Err(io::Error::other("its description of itself has no end"));
             }
         }
+    }
+
+    /// Why nothing comes of the child any more. It has ended as a rule, and what it has started ends with it; but it may
+    /// have closed its pipes and live.
+    fn silence(&mut self, deadline: Instant) -> Silence {
+        while !tether::has_ended(&self.child) {
+            if Instant::now() >= deadline {
+                return Silence::TooLong;
+            }
+            sleep(LOOK / 20);
+        }
+        tether::bury(&mut self.child).map_or_else(Silence::Failed, Silence::Ended)
     }
 
     /// The refusal of a file that the child did not answer about.
