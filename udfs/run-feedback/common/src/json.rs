@@ -17,7 +17,7 @@ pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
 }
 
 /// Whether a number has one. Texts do not count: every other id has a digit before an `e`.
-fn has_exponent(text: &str) -> bool {
+pub(crate) fn has_exponent(text: &str) -> bool {
     let mut bytes = text.bytes();
     let mut before = 0;
     while let Some(byte) = bytes.next() {

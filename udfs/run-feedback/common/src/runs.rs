@@ -1,9 +1,14 @@
 //! All runs below a base: exactly three levels, names that form a run id (§14).
 
+use std::fmt;
+
 use sdk::{Context, Folder};
-use serde::de::IgnoredAny;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::{Map, Value};
 
 use crate::codes::Code;
+use crate::json::has_exponent;
 use crate::outcome::Stop;
 use crate::query::Filter;
 use crate::run_id::{RunId, RunPaths};
@@ -44,8 +49,8 @@ impl<'c> Runs<'c> {
         self.each_text(filter, |run_id, text| each(run_id, text.and_then(|text| parse(&text))))
     }
 
-    /// As [`Runs::each`], without the runs that wait for nobody. Most runs are like that, and a look over their bytes
-    /// tells.
+    /// As [`Runs::each`], without the runs that wait for nobody: most are like that, and a look over their bytes tells.
+    /// Of the others only the members that say what they wait for.
     ///
     /// # Errors
     /// As [`Runs::each`].
@@ -56,7 +61,7 @@ impl<'c> Runs<'c> {
     ) -> Result<(), Stop> {
         self.each_text(filter, |run_id, text| match text {
             Ok(text) if is_idle(&text) => {}
-            text => each(run_id, text.and_then(|text| parse(&text))),
+            text => each(run_id, text.and_then(|text| parse_waiting(&text))),
         })
     }
 
@@ -124,16 +129,62 @@ fn parse(text: &str) -> Result<State, Stop> {
     Ok(State::for_reading(text)?)
 }
 
+/// What [`Runs::each_waiting`] gives of a state.
+const WAITING: [&str; 6] =
+    ["status", "work_id", "current_phase", "current_step", "feedback_request", "resume_point"];
+
+/// As [`parse`], but the members beside [`WAITING`], most of a state's bytes, may be missing.
+fn parse_waiting(text: &str) -> Result<State, Stop> {
+    if is_simple(text)
+        && !has_exponent(text)
+        && let Ok(Waiting(members)) = serde_json::from_str(text)
+    {
+        return Ok(State::from_members(members));
+    }
+    parse(text)
+}
+
+/// The members of [`WAITING`].
+struct Waiting(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Waiting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Waiting;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a state")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Waiting, A::Error> {
+                let mut members = Map::new();
+                while let Some(name) = access.next_key::<&str>()? {
+                    if WAITING.contains(&name) {
+                        members.insert(name.to_owned(), access.next_value()?);
+                    } else {
+                        access.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(Waiting(members))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
+}
+
 /// Whether this is the state of a run that waits for nobody. `false` also when only a full look can tell.
 fn is_idle(text: &str) -> bool {
-    // An escape may stand for any letter, and half a pair of them for a fault.
-    let plain = !text.contains("awaiting_feedback") && !text.contains("\\u");
-    // What is nested too deeply to be read passes as well-formed here.
-    let shallow = text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= SHALLOW;
-    plain
-        && shallow
+    !text.contains("awaiting_feedback")
+        && is_simple(text)
         && text.trim_start().starts_with('{')
         && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// Whether what is passed over in this text without being read could be read.
+fn is_simple(text: &str) -> bool {
+    // An escape may stand for any letter, and half a pair of them for a fault. What is nested too deeply to be read passes
+    // as well-formed.
+    !text.contains("\\u")
+        && text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() <= SHALLOW
 }
 
 #[cfg(test)]
@@ -159,6 +210,42 @@ mod tests {
             if want {
                 assert!(State::parse(text).is_ok_and(|state| state.open_request().is_none()));
             }
+        }
+    }
+
+    #[test]
+    fn what_waits_is_read_as_by_a_full_look() {
+        let request = r#""feedback_request": {"request_id": "é \"q\"", "options": ["a"], "context": {"n": 1.50}}"#;
+        for (more, whole) in [
+            ("", false),
+            (
+                r#", "phases": {"build": {"steps": [{"n": 12345678901234567890123, "s": "x"}]}}"#,
+                false,
+            ),
+            (r#", "errors": [1e5]"#, true),
+            (r#", "errors": ["\u00e9"]"#, true),
+            (r#", "\"": 1"#, true),
+            (r#", "status": "awaiting_feedback", "a": null"#, false),
+        ] {
+            let text = format!(
+                r#"{{"x": 1, {request}, "work_id": 7, "status": "awaiting_feedback"{more}}}"#
+            );
+            let (full, found) = (State::parse(&text).unwrap(), parse_waiting(&text).unwrap());
+            for name in WAITING {
+                let texts = [&full, &found].map(|state| state.value(name).to_string());
+                assert_eq!(texts[0], texts[1], "{name} of {text}");
+            }
+            assert_eq!(found.get("x").is_some(), whole, "{text}");
+        }
+        for text in [
+            "",
+            "[]",
+            r#"{"status": "awaiting_feedback""#,
+            r#"{"status": "awaiting_feedback", "a": "\ud800"}"#,
+            r#"{"status": "awaiting_feedback", "a": 01}"#,
+            r#"{"status": "awaiting_feedback"} {}"#,
+        ] {
+            assert!(parse_waiting(text).is_err() && State::parse(text).is_err(), "{text}");
         }
     }
 
