@@ -87,7 +87,11 @@ pub(crate) fn notice(author: &str, comment: &str, why: &Why, open: &[(&RunId, &S
             out.push('\n');
             for (run_id, state) in many {
                 let point = state.resume_point();
-                out.push_str(&format!("- `{run_id}` ({}:{})\n", point.phase, point.step));
+                let place = one_line(&format!("{}:{}", point.phase, point.step));
+                let gist = gist(state);
+                let asks =
+                    if gist.is_empty() { String::new() } else { format!(": {}", code(&gist)) };
+                out.push_str(&format!("- `{run_id}` ({place}){asks}\n"));
             }
         }
     }
@@ -124,6 +128,19 @@ fn question(run_id: &RunId, state: &State) -> String {
     out
 }
 
+/// Characters of a question that stand in a list.
+const GIST: usize = 100;
+
+/// The first line of the open question, so that people can tell several apart.
+fn gist(state: &State) -> String {
+    let prompt = state.open_request().and_then(|request| request.get("prompt"));
+    let prompt = prompt.map(plain).unwrap_or_default();
+    let mut lines = prompt.trim().lines();
+    let first = lines.next().unwrap_or_default().trim_end();
+    let cut: String = first.chars().take(GIST).collect();
+    if cut.len() < first.len() || lines.next().is_some() { format!("{cut} …") } else { cut }
+}
+
 /// Whether the text is a reply of ours.
 pub(crate) fn is_notice(body: &str) -> bool {
     body.lines().any(|line| line.starts_with(MARK))
@@ -138,7 +155,11 @@ pub(crate) fn is_notice_to(body: &str, comment: &str) -> bool {
 
 /// A value inside a sentence: one line, and no mark-up of its own.
 fn code(text: &str) -> String {
-    format!("`{}`", text.replace('`', "'").replace(['\n', '\r'], " "))
+    format!("`{}`", one_line(text).replace('`', "'"))
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]
@@ -166,6 +187,23 @@ mod tests {
         assert!(is_notice(&text) && is_notice_to(&text, "77") && !is_notice_to(&text, "7"));
         let parsed = crate::parse_reply(&text, "approval", "", "").unwrap();
         assert_eq!(parsed.reason, Some("own_comment"));
+    }
+
+    #[test]
+    fn several_questions_can_be_told_apart() {
+        let (run, state) = (RunId::parse(RUN).unwrap(), waiting());
+        let text = notice("sam", "7", &Why::SeveralRuns, &[(&run, &state), (&run, &state)]);
+        let row = format!("- `{RUN}` (build:x): `Is it …`\n");
+        assert!(text.ends_with(&format!(":\n\n{row}{row}")), "{text}");
+        for (prompt, want) in [
+            (String::new(), String::new()),
+            (" Ship it?\n".to_owned(), "Ship it?".to_owned()),
+            ("é".repeat(101), format!("{} …", "é".repeat(100))),
+        ] {
+            let mut state = waiting();
+            state.open_request_mut().unwrap().insert("prompt".into(), prompt.into());
+            assert_eq!(gist(&state), want);
+        }
     }
 
     #[test]
