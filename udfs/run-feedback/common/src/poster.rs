@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::choice::Choice;
 use crate::github::{GitHub, GitHubSetup};
 use crate::params::plain;
-use crate::process;
+use crate::process::{self, ProcessError};
 
 /// Chooses the adapter, `command` (also if unset), `github` or `none`; before the setting `poster` of `project.toml`.
 pub const POSTER_VARIABLE: &str = "RUN_FEEDBACK_POSTER";
@@ -120,8 +120,13 @@ impl CommentPoster for CommandPoster {
             return Err(PostError::Issue { issue: issue.to_owned() });
         }
         let arguments = ["work", "comment", "create", issue, "--body", body, "--json"];
-        let outcome = process::run(&self.program, &arguments, self.limit)
-            .map_err(|error| PostError::Program(error.to_string()))?;
+        let outcome =
+            process::run(&self.program, &arguments, self.limit).map_err(|error| match error {
+                ProcessError::Start { .. } => PostError::Program(format!(
+                    "{error}; {POSTER_VARIABLE} chooses another way to post: github, or none"
+                )),
+                error => PostError::Program(error.to_string()),
+            })?;
         let said = [&outcome.stdout, &outcome.stderr];
         let read = said.iter().find_map(|text| serde_json::from_str::<Value>(text.trim()).ok());
         if let Some(error) =
