@@ -2,6 +2,7 @@
 //! requests were answered lately are read as well, so that whoever comes too late is told who was first.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sdk::{Context, Timestamp};
 use serde_json::{Value, json};
@@ -13,13 +14,22 @@ use crate::incoming::{Inbox, unavailable};
 use crate::memory::Memory;
 use crate::outcome::Stop;
 use crate::params::plain;
-use crate::poster::PostError;
+use crate::poster::{POST_LIMIT, PostError};
 use crate::query::Filter;
 use crate::runs::Runs;
 use crate::thread::{Tracked, limit};
 
 /// For how long after an answer an issue is read on: a day.
 const LATELY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// The least that a look at an issue may take.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a look may take after so many that nobody answered, one after the other: a tracker that is away keeps a round
+/// over many issues from its end otherwise.
+fn patience(unanswered: u32) -> Duration {
+    (POST_LIMIT / 2_u32.saturating_pow(unanswered)).max(LEAST_PATIENCE)
+}
 
 /// One round over all issues: `{status, operation, issues, outcomes, failures, retry_after_s?}`. Comments that do not
 /// address us, and those that have been dealt with, are not listed.
@@ -32,6 +42,7 @@ pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
         .map_err(|error| Refusal::new(Code::TrackerNotSetUp, error.to_string()))?;
     let issues = watched_issues(ctx, base_path)?;
     let (mut outcomes, mut failures, mut wait_s) = (Vec::new(), Vec::new(), None);
+    let mut unanswered = 0;
     if !issues.is_empty() {
         let memory = Memory::open(ctx, base_path)?;
         for (issue, watched) in &issues {
@@ -39,8 +50,18 @@ pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
                 Watched::Open(asked) => asked.clone(),
                 Watched::Answered(at) => memory.looked_since(issue, at)?,
             };
-            let round = Round { ctx, base_path, memory: &memory, issue, since };
-            match round.read(&setup, &mut outcomes, &mut failures) {
+            let round = Round {
+                ctx,
+                base_path,
+                memory: &memory,
+                issue,
+                since,
+                limit: limit(ctx).min(patience(unanswered)),
+            };
+            let read = round.read(&setup, &mut outcomes, &mut failures);
+            let away = matches!(read, Err(Failed::Tracker(PostError::Unavailable(_))));
+            unanswered = if away { unanswered + 1 } else { 0 };
+            match read {
                 Ok(None) => {}
                 Ok(wait) => {
                     wait_s = wait;
@@ -146,6 +167,8 @@ struct Round<'a> {
     memory: &'a Memory<'a>,
     issue: &'a str,
     since: &'a str,
+    /// What reading it may take.
+    limit: Duration,
 }
 
 impl Round<'_> {
@@ -157,7 +180,7 @@ impl Round<'_> {
         failures: &mut Vec<Value>,
     ) -> Result<Option<u64>, Failed> {
         let tag = self.memory.tag(self.issue, self.since)?;
-        let github = GitHub::new(setup.clone(), self.ctx, limit(self.ctx));
+        let github = GitHub::new(setup.clone(), self.ctx, self.limit);
         let comments = github.comments(self.issue, self.since, &tag).map_err(Failed::Tracker)?;
         let Comments::All { list, tag } = comments else { return Ok(None) };
         let thread = Tracked::new(self.ctx, self.issue).knowing(self.since, &list);
@@ -205,4 +228,15 @@ fn failure(issue: &str, comment: Option<&str>, refusal: &Refusal) -> Value {
         details.extend(refusal.details.clone());
     }
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_gets_shorter_but_never_ends() {
+        let seconds: Vec<u64> = [0, 1, 2, 4, 5, 40].map(|times| patience(times).as_secs()).into();
+        assert_eq!(seconds, [30, 15, 7, 1, 1, 1]);
+    }
 }

@@ -190,6 +190,28 @@ fn a_comment_before_the_command_is_not_lost_to_a_clock_that_is_ahead() {
 }
 
 #[test]
+fn a_tracker_that_does_not_answer_gets_less_time_until_it_does() {
+    let disk = RunDisk::with_state(&waiting("fr-1", "7"));
+    for (uuid, work_id) in [("1", "8"), ("2", "9")] {
+        let run = RUN.replace("050403020100", &format!("05040302010{uuid}"));
+        let state = std::path::Path::new(BASE).join(run).join("state.json");
+        disk.0.put(&state, waiting("fr-1", work_id).as_bytes()).unwrap();
+    }
+    let host = host(&disk);
+    let limits = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&limits);
+    host.answer_http(move |request| {
+        let mut seen = seen.lock().unwrap();
+        seen.push(request.limit.as_secs());
+        reply(200, &[], &if seen.len() == 1 { json!("what?") } else { json!([]) })
+    });
+    let round = poll_once(&host);
+    assert_eq!(round["failures"].as_array().unwrap().len(), 1, "{round}");
+    let limits = limits.lock().unwrap();
+    assert!(limits.len() == 3 && limits[1] <= 15 && limits[2] > 15, "{limits:?}");
+}
+
+#[test]
 fn one_issue_that_fails_stops_no_other() {
     let disk = RunDisk::with_state(&waiting("fr-1", "7"));
     for (uuid, work_id) in [("1", "8"), ("2", "PROJ-12"), ("3", "#9")] {
