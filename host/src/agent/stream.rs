@@ -34,6 +34,11 @@ impl Event {
         Self { ts, kind: kind.to_owned(), action, text: cut(text, KEPT_BYTES) }
     }
 
+    /// The line as a prompt has it.
+    fn shown(&self) -> String {
+        self.line(if self.kind == "user_message" { usize::MAX } else { SHOWN })
+    }
+
     /// `[kind action] text`, at most `most` characters of the text.
     #[must_use]
     pub fn line(&self, most: usize) -> String {
@@ -50,6 +55,11 @@ impl Event {
         }
         line.trim_end().to_owned()
     }
+}
+
+/// What a prompt shows of these.
+fn bytes(events: &[Event]) -> usize {
+    events.iter().map(|event| event.shown().len()).sum()
 }
 
 fn cut(text: &str, most: usize) -> String {
@@ -70,6 +80,9 @@ pub struct Summary {
 /// Tail events beyond which old ones are summarised, and how many stay.
 const LONG: usize = 160;
 const KEPT: usize = 40;
+/// The same in bytes as a prompt shows them: a few long results fill it as well as many short ones.
+const LONG_BYTES: usize = 300_000;
+const KEPT_TAIL_BYTES: usize = 150_000;
 /// Characters of one event in a summary, and of a whole summary.
 const BRIEF: usize = 120;
 const SUMMARY: usize = 6000;
@@ -147,11 +160,7 @@ impl Stream {
         }
         for event in self.events.iter().skip(self.summary.upto + from) {
             text.push_str("- ");
-            text.push_str(&event.line(if event.kind == "user_message" {
-                usize::MAX
-            } else {
-                SHOWN
-            }));
+            text.push_str(&event.shown());
             text.push('\n');
         }
         text
@@ -160,12 +169,15 @@ impl Stream {
     /// Whether old events are to be summarised.
     #[must_use]
     pub fn is_long(&self) -> bool {
-        self.tail() > LONG
+        self.tail() > LONG || bytes(&self.events[self.summary.upto..]) > LONG_BYTES
     }
 
     /// Summarises all but the newest events; sessions that saw them have lost their place.
     pub fn summarise(&mut self) {
-        let end = self.events.len().saturating_sub(KEPT).max(self.summary.upto);
+        let mut end = self.events.len().saturating_sub(KEPT).max(self.summary.upto);
+        while end + 1 < self.events.len() && bytes(&self.events[end..]) > KEPT_TAIL_BYTES {
+            end += 1;
+        }
         let mut text = String::from("Earlier, in short:\n");
         for event in &self.events[..end] {
             text.push_str("- ");
@@ -217,6 +229,22 @@ mod tests {
         stream.append(event(999)).unwrap();
         let again = open(stream.summary().clone());
         assert_eq!((again.tail(), again.text(KEPT)), (KEPT + 1, "- [note] event 999\n".to_owned()));
+
+        // A few long ones are as much as many short ones.
+        let long = Event { text: "x".repeat(12_000), ..event(0) };
+        let mut few = Stream::in_memory();
+        while !few.is_long() {
+            few.append(long.clone()).unwrap();
+        }
+        assert_eq!(few.tail(), LONG_BYTES / 12_000);
+        few.summarise();
+        assert!(!few.is_long() && (5..=KEPT).contains(&few.tail()), "{}", few.tail());
+        assert!(few.text(0).len() < KEPT_TAIL_BYTES + SUMMARY + 1000);
+        // The newest stays, however long it is.
+        few.append(Event::new(0, "user_message", "", &"y".repeat(400_000))).unwrap();
+        few.append(Event::new(0, "user_message", "", &"z".repeat(400_000))).unwrap();
+        few.summarise();
+        assert_eq!(few.tail(), 1);
 
         for number in 0..1000 {
             stream.append(Event { text: "x".repeat(number), ..event(number) }).unwrap();
