@@ -353,10 +353,11 @@ fn a_real_pocketbase_takes_the_schema_and_names_the_field_it_refuses() {
     let put =
         |path: &str, text: &str| call(&host, "write_file", json!({"path": path, "text": text}));
     put("frontend/index.html", "<p>tasks</p>");
-    // The old form, a relation by name, and its target behind it.
+    // The old form, a relation by name, and its target behind it; the time of a record came by itself then.
     let schema = |values: &str, max: u32| {
         format!(
-            r#"[{{"name": "tasks", "listRule": "", "viewRule": "", "createRule": "", "schema": [
+            r#"[{{"name": "tasks", "listRule": "", "viewRule": "", "createRule": "",
+                "indexes": ["CREATE INDEX tasks_created ON tasks (created)"], "schema": [
                 {{"name": "title", "type": "text", "required": true, "options": {{"min": null, "max": 80}}}},
                 {{"name": "status", "type": "select", "options": {{"maxSelect": 1, "values": {values}}}}},
                 {{"name": "minutes", "type": "number", "options": {{"min": 5, "max": {max}, "noDecimal": true}}}},
@@ -378,6 +379,7 @@ fn a_real_pocketbase_takes_the_schema_and_names_the_field_it_refuses() {
         json!({"title": "a", "status": "todo", "minutes": 7}),
     );
     assert_eq!(made["status"], 200, "{made}");
+    assert!(made["body"].as_str().unwrap().contains("\"created\":\"20"), "{made}");
     let refused =
         fetch("POST", "/api/collections/tasks/records", json!({"title": "a", "status": "later"}));
     assert_eq!(refused["status"], 400, "a value that is not among `options.values`: {refused}");
@@ -409,7 +411,8 @@ fn a_real_pocketbase_takes_the_schema_and_names_the_field_it_refuses() {
     assert_eq!(launched["status"], "success", "{launched}");
     drop(host);
     let host = bench.host();
-    let listed = call(&host, "fetch", json!({"path": "/api/collections/tasks/records"}));
+    let listed =
+        call(&host, "fetch", json!({"path": "/api/collections/tasks/records?sort=-created"}));
     assert!(listed["body"].as_str().unwrap().contains("\"totalItems\":1"), "{listed}");
     // Nobody can sign in with what a command line showed.
     assert_eq!(call(&host, "stop", json!({}))["ran"], true);

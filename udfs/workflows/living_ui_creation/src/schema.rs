@@ -5,6 +5,12 @@
 
 use sdk::prelude::*;
 
+/// Fields that a collection of the old form had without naming them; one of today has only what it names.
+const TIMES: [&str; 2] = [
+    r#"{"name": "created", "type": "autodate", "onCreate": true, "onUpdate": false}"#,
+    r#"{"name": "updated", "type": "autodate", "onCreate": true, "onUpdate": true}"#,
+];
+
 /// Collections in the present form.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schema(Vec<Value>);
@@ -163,6 +169,7 @@ fn collection(at: usize, stored: &Value, faults: &mut Vec<String>) -> Option<Val
         }
     }
     let is_view = made["type"] == "view";
+    let is_old = old.is_some() && !made.contains_key("fields");
     let list = match made.shift_remove("fields").or(old) {
         Some(Value::Array(list)) => list,
         None | Some(Value::Null) => Vec::new(),
@@ -184,6 +191,12 @@ fn collection(at: usize, stored: &Value, faults: &mut Vec<String>) -> Option<Val
     if !is_view && !made_fields.iter().any(|field| text(field, "name") == "id") {
         // Named by us, it has a place that is known: a rejection counts it.
         made_fields.insert(0, ID.parse().unwrap_or(Value::Null));
+    }
+    for time in TIMES.iter().filter(|_| is_old && !is_view) {
+        let time: Value = time.parse().unwrap_or(Value::Null);
+        if !made_fields.iter().any(|field| text(field, "name") == text(&time, "name")) {
+            made_fields.push(time);
+        }
     }
     if !is_view {
         made.insert("fields".to_owned(), Value::Array(made_fields));
@@ -302,12 +315,27 @@ mod tests {
             {"name": "title", "type": "text", "required": true, "max": 80, "pattern": ""},
             {"name": "status", "type": "select", "maxSelect": 1, "values": ["todo", "done"]},
             {"name": "count", "type": "number", "onlyInt": true},
-            {"name": "owner", "type": "relation", "collectionId": "people", "maxSelect": 999}
+            {"name": "owner", "type": "relation", "collectionId": "people", "maxSelect": 999},
+            {"name": "created", "type": "autodate", "onCreate": true, "onUpdate": false},
+            {"name": "updated", "type": "autodate", "onCreate": true, "onUpdate": true}
         ]}, {"name": "v", "type": "view", "viewQuery": "SELECT id FROM tasks"}]}"#;
         assert_eq!(Schema::parse(old).unwrap(), Schema::parse(new).unwrap());
         let value = Schema::parse(old).unwrap().to_value();
         assert_eq!(value[0]["fields"][0]["name"], "id");
         assert!(value[0].get("schema").is_none() && value[1].get("fields").is_none());
+        // Times of one's own stand for those that came by themselves, and a collection of today has none of those.
+        for (schema, names) in [
+            (
+                r#"[{"name": "a", "schema": [{"name": "created", "type": "date"}]}]"#,
+                &["id", "created", "updated"][..],
+            ),
+            (r#"[{"name": "a", "fields": [{"name": "t", "type": "text"}]}]"#, &["id", "t"]),
+            (r#"[{"name": "a"}]"#, &["id"]),
+        ] {
+            let value = Schema::parse(schema).unwrap().to_value();
+            let found: Vec<&str> = fields(&value[0]).iter().map(|it| text(it, "name")).collect();
+            assert_eq!(found, names, "{schema}");
+        }
         // A field in the new form with a stray `options` keeps what it says itself.
         let mixed = r#"[{"name": "a", "fields": [{"name": "s", "type": "select", "values": ["x"], "options": {"values": ["y"]}}]}]"#;
         assert_eq!(
