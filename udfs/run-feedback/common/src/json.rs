@@ -18,23 +18,42 @@ pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
 
 /// Whether a number has one. Texts do not count: every other id has a digit before an `e`.
 pub(crate) fn has_exponent(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    let mut before = 0;
-    while let Some(byte) = bytes.next() {
+    let mut before = 0_u8;
+    outside_of_texts(text).any(|byte| {
+        let found = matches!(byte, b'e' | b'E') && before.is_ascii_digit();
+        before = byte;
+        found
+    })
+}
+
+/// How deeply arrays and objects are nested.
+pub(crate) fn depth(text: &str) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    for byte in outside_of_texts(text) {
         match byte {
-            b'"' => {
-                while let Some(inside) = bytes.next().filter(|inside| *inside != b'"') {
-                    if inside == b'\\' {
-                        bytes.next();
-                    }
-                }
-            }
-            b'e' | b'E' if u8::is_ascii_digit(&before) => return true,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        before = byte;
+        most = most.max(depth);
     }
-    false
+    most
+}
+
+/// The bytes that do not belong to a text; of a text only its first quote.
+fn outside_of_texts(text: &str) -> impl Iterator<Item = u8> {
+    let mut bytes = text.bytes();
+    std::iter::from_fn(move || {
+        let byte = bytes.next()?;
+        if byte == b'"' {
+            while let Some(inside) = bytes.next().filter(|inside| *inside != b'"') {
+                if inside == b'\\' {
+                    bytes.next();
+                }
+            }
+        }
+        Some(byte)
+    })
 }
 
 /// Reads a text that is known to be one JSON document, so that every step has only one way to go.
@@ -150,6 +169,20 @@ mod tests {
             ("[true,false]", false),
         ] {
             assert_eq!(has_exponent(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_counted_outside_of_texts() {
+        for (text, want) in [
+            ("", 0),
+            ("7", 0),
+            ("[]", 1),
+            ("[[],[{}]]", 3),
+            (r#"["[[\"[[", {"]": 1}]"#, 2),
+            ("]][", 1),
+        ] {
+            assert_eq!(depth(text), want, "{text}");
         }
     }
 

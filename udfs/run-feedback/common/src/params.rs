@@ -6,6 +6,9 @@ use sdk::FromParam;
 
 use crate::codes::{Code, Refusal};
 
+/// Levels of a parameter. It ends up inside a state, which is read up to 127.
+const MOST_LEVELS: usize = 100;
+
 /// A parameter of type JSON, or a text that holds one document. It is kept as text, so that the operation can refuse it
 /// with the word of the contract.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,6 +107,10 @@ fn parse(text: &str, name: &str, code: Code) -> Result<Option<Value>, Refusal> {
     if text.is_empty() {
         return Ok(None);
     }
+    if crate::json::depth(text) > MOST_LEVELS {
+        let message = format!("{name} is nested more than {MOST_LEVELS} levels deep");
+        return Err(Refusal::new(code, message));
+    }
     crate::json::read(text)
         .map(Some)
         .map_err(|fault| Refusal::new(code, format!("{name} is not one JSON document: {fault}")))
@@ -148,6 +155,19 @@ mod tests {
             let refusal = json_object(text, "metadata", Code::InvalidMetadata).unwrap_err();
             assert_eq!(refusal.code, Code::InvalidMetadata, "{text}");
         }
+    }
+
+    #[test]
+    fn what_no_state_could_hold_is_refused() {
+        let deep = |levels: usize| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        let state = format!("{{\"feedback_request\":{{\"context\":{}}}}}", deep(100));
+        assert!(context(&deep(100)).is_ok() && crate::json::read(&state).is_ok());
+        for levels in [101, 126, 128, 100_000] {
+            let refusal = context(&deep(levels)).unwrap_err();
+            assert_eq!(refusal.message, "context is nested more than 100 levels deep");
+        }
+        let flat = format!("{{\"a\":[{}{{}}],\"s\":\"{}\"}}", "[],".repeat(300), "[".repeat(300));
+        assert!(context(&flat).is_ok());
     }
 
     #[test]
