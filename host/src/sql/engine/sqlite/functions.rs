@@ -16,7 +16,7 @@ mod casts;
 mod json;
 mod lists;
 mod patterns;
-mod regexps;
+pub(super) mod regexps;
 mod times;
 
 /// A function of the values of one row.
@@ -62,6 +62,7 @@ pub(super) fn register(connection: &Connection, deadline: Instant) -> Result<()>
 /// Makes known what only a translated statement calls: no name of a function that was written starts like theirs.
 pub(super) fn register_translated(connection: &Connection, deadline: Instant) -> Result<()> {
     patterns::register_translated(connection, FLAGS, deadline)?;
+    aggregates::register_translated(connection, FLAGS)?;
     casts::register(connection, FLAGS)?;
     times::register(connection, FLAGS)?;
     json::register(connection, FLAGS)?;

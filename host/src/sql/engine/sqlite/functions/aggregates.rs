@@ -21,6 +21,47 @@ pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<
     connection.create_aggregate_function("count_if", 1, flags, CountIf)
 }
 
+/// Makes known what only a translated statement calls.
+pub(super) fn register_translated(connection: &Connection, flags: FunctionFlags) -> Result<()> {
+    for (name, which) in
+        [("_first", Which::First), ("_last", Which::Last), ("_any_value", Which::FirstThatIs)]
+    {
+        connection.create_aggregate_function(name, 1, flags, which)?;
+    }
+    Ok(())
+}
+
+/// One of the values, by their order.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    First,
+    Last,
+    /// The first that is not null.
+    FirstThatIs,
+}
+
+impl Aggregate<Option<Value>, Value> for Which {
+    fn init(&self, _: &mut Context<'_>) -> Result<Option<Value>> {
+        Ok(None)
+    }
+
+    fn step(&self, context: &mut Context<'_>, value: &mut Option<Value>) -> Result<()> {
+        let takes = match self {
+            Self::First => value.is_none(),
+            Self::Last => true,
+            Self::FirstThatIs => matches!(value, None | Some(Value::Null)),
+        };
+        if takes {
+            *value = Some(owned(context.get_raw(0)));
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, value: Option<Option<Value>>) -> Result<Value> {
+        Ok(value.flatten().unwrap_or(Value::Null))
+    }
+}
+
 /// The first argument where the second is extreme; rows with a null are left out.
 struct ArgExtreme {
     wanted: std::cmp::Ordering,

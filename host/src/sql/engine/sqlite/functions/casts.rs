@@ -22,6 +22,9 @@ pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<
         ("_lower", 1, |c| changed(c, lower)),
         ("_upper", 1, |c| changed(c, upper)),
         ("_quotient", 2, quotient),
+        ("_floor", 1, |c| rounded(c, f64::floor)),
+        ("_ceil", 1, |c| rounded(c, f64::ceil)),
+        ("_trunc", 1, |c| rounded(c, f64::trunc)),
     ];
     super::register_all(connection, flags, functions)
 }
@@ -151,6 +154,15 @@ fn quotient(context: &Context<'_>) -> Result<Value> {
     Ok(match (number(0), number(1)) {
         (Some(_), Some(0.0)) | (None, _) | (_, None) => Value::Null,
         (Some(a), Some(b)) => Value::Real(a / b),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a double is what DuckDB gives")]
+fn rounded(context: &Context<'_>, round: fn(f64) -> f64) -> Result<Value> {
+    Ok(match context.get_raw(0) {
+        ValueRef::Integer(number) => Value::Real(number as f64),
+        ValueRef::Real(number) => Value::Real(round(number)),
+        _ => Value::Null,
     })
 }
 

@@ -1,5 +1,7 @@
 //! Lists and structs: JSON texts without blanks.
 
+use std::collections::HashSet;
+
 use json_text::{Json, Kind};
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
@@ -22,6 +24,8 @@ pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<
         ("_sublist", 3, sublist),
         ("_length", 1, |c| with_items(c, |items| Ok(count(items.len())))),
         ("_sorted", 1, |c| with_items(c, sort)),
+        ("_distinct", 1, |c| with_items(c, distinct)),
+        ("_list_position", 2, position),
         ("_reversed", 1, |c| {
             with_items(c, |mut items| {
                 items.reverse();
@@ -189,6 +193,29 @@ fn sort(mut items: Vec<&str>) -> Result<Value> {
         _ => std::cmp::Ordering::Equal,
     });
     Ok(list(items))
+}
+
+/// Without nulls and without what was there before.
+fn distinct(items: Vec<&str>) -> Result<Value> {
+    let mut seen = HashSet::new();
+    let is_new = |item: &&str| {
+        let key = match value_of(Json::trusted(item), false) {
+            Value::Real(number) => json_text::float_text(number),
+            _ => (*item).to_owned(),
+        };
+        *item != "null" && seen.insert(key)
+    };
+    Ok(list(items.into_iter().filter(is_new)))
+}
+
+/// Where it is first, counted from 1; null for nowhere.
+fn position(context: &Context<'_>) -> Result<Value> {
+    let (Some(list), Some(wanted)) = (json_at(context, 0)?, json_at(context, 1)?) else {
+        return Ok(Value::Null);
+    };
+    let wanted = value_of(wanted, false);
+    let found = list.items().position(|item| value_of(item, false) == wanted);
+    Ok(found.filter(|_| wanted != Value::Null).map_or(Value::Null, |at| count(at + 1)))
 }
 
 fn joined(context: &Context<'_>) -> Result<Value> {

@@ -49,6 +49,12 @@ fn pattern(context: &Context<'_>, whole: bool, any_case: bool) -> Result<Option<
     Ok((*shared).clone())
 }
 
+/// Whether the text has a match; `None` for a pattern that is not known here.
+pub(in super::super) fn matches_once(pattern: &str, text: &str) -> Option<bool> {
+    let pattern = translated(pattern).ok()?;
+    Some(Regex::new(&pattern).ok()?.is_match(text))
+}
+
 fn matches(context: &Context<'_>, whole: bool) -> Result<Value> {
     let (Some(text), Some(pattern)) = (text(context, 0)?, pattern(context, whole, false)?) else {
         return Ok(Value::Null);

@@ -6,7 +6,7 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Result};
 
-use super::{Function, refuse, text};
+use super::{Function, integer, refuse, text};
 
 const SECOND: i64 = 1_000_000;
 const MINUTE: i64 = 60 * SECOND;
@@ -20,6 +20,9 @@ pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<
         ("_days", 2, days),
         ("_epoch", 1, epoch),
         ("_seconds", 1, seconds),
+        ("_milliseconds", 1, milliseconds),
+        ("_last_day", 1, last_day),
+        ("_make_date", 3, make_date),
         ("_truncated", 2, truncated),
         ("_part", 2, part),
         ("_boundaries", 3, boundaries),
@@ -175,6 +178,29 @@ fn seconds(context: &Context<'_>) -> Result<Value> {
     match interval(text) {
         Some((0, days, micros)) => Ok(Value::Real((days * DAY + micros) as f64 / SECOND as f64)),
         _ => refuse("an interval of months has no length in seconds"),
+    }
+}
+
+fn milliseconds(context: &Context<'_>) -> Result<Value> {
+    let Some(time) = time(context, 0)? else { return Ok(Value::Null) };
+    Ok(Value::Integer(time.micros().div_euclid(1000)))
+}
+
+/// Of the month.
+fn last_day(context: &Context<'_>) -> Result<Value> {
+    let Some(time) = time(context, 0)? else { return Ok(Value::Null) };
+    Ok(Value::Text(Time { date: time.date.last_of_month(), of_day: 0 }.date_text()))
+}
+
+fn make_date(context: &Context<'_>) -> Result<Value> {
+    let (Some(year), Some(month), Some(day)) =
+        (integer(context, 0)?, integer(context, 1)?, integer(context, 2)?)
+    else {
+        return Ok(Value::Null);
+    };
+    match Time::read(&format!("{year:04}-{month:02}-{day:02}")) {
+        Some(time) => Ok(Value::Text(time.date_text())),
+        None => refuse("there is no such date"),
     }
 }
 

@@ -323,7 +323,7 @@ impl Parser<'_> {
             }
             select.items = self.list(Self::item)?;
         } else if from_first {
-            select.items = vec![Item::Star { of: None, exclude: Vec::new(), replace: Vec::new() }];
+            select.items = vec![Item::star()];
         } else {
             return Err(Untranslated);
         }
@@ -368,7 +368,15 @@ impl Parser<'_> {
                     Ok((expr, parser.name()?))
                 })?;
             }
-            return Ok(Item::Star { of, exclude, replace });
+            let mut rename = Vec::new();
+            if self.words("rename") {
+                rename = self.in_parens(|parser| {
+                    let name = parser.name()?;
+                    parser.expect_words("as")?;
+                    Ok((name, parser.name()?))
+                })?;
+            }
+            return Ok(Item::Star { of, exclude, replace, rename });
         }
         let start = self.tokens.get(self.at).ok_or(Untranslated)?.start;
         let expr = self.expr()?;

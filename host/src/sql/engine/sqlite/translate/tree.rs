@@ -54,8 +54,10 @@ pub(super) enum Expr {
     Field(Box<Expr>, String),
     Query(Box<Query>),
     Exists(Box<Query>),
-    /// `COLUMNS(lambda name: condition)`.
+    /// `COLUMNS(lambda name: condition)`; `COLUMNS('pattern')` is one with a call of `regexp_matches`.
     Columns(String, Box<Expr>),
+    /// `lambda name: what`.
+    Lambda(String, Box<Expr>),
 }
 
 /// A call of a function, an aggregate or a window function.
@@ -163,8 +165,13 @@ pub(super) struct Select {
 /// One of the things that are selected.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Item {
-    /// `t.* EXCLUDE (a) REPLACE (x AS b)`.
-    Star { of: Option<String>, exclude: Vec<String>, replace: Vec<(Expr, String)> },
+    /// `t.* EXCLUDE (a) REPLACE (x AS b) RENAME (c AS d)`.
+    Star {
+        of: Option<String>,
+        exclude: Vec<String>,
+        replace: Vec<(Expr, String)>,
+        rename: Vec<(String, String)>,
+    },
     /// An expression, with its name or, if none is given, its text.
     Expr { expr: Expr, name: Option<String>, text: String },
 }
@@ -199,6 +206,8 @@ pub(super) struct Join {
 pub(super) enum JoinKind {
     Inner,
     Left,
+    Right,
+    Full,
     Cross,
     Semi,
     Anti,
@@ -224,4 +233,11 @@ pub(super) enum What {
     Table(String),
     Query(Box<Query>),
     Function(Call),
+}
+
+impl Item {
+    /// `*`.
+    pub(super) fn star() -> Self {
+        Self::Star { of: None, exclude: Vec::new(), replace: Vec::new(), rename: Vec::new() }
+    }
 }

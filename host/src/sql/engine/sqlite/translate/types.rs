@@ -114,6 +114,8 @@ pub(super) struct Source {
     /// What it is called in the statement.
     pub(super) alias: String,
     pub(super) columns: Vec<Column>,
+    /// What its only column is called in SQLite, if that is something else.
+    pub(super) own_name: Option<&'static str>,
     /// Columns that are found only with the table's name: another table has them as well, by `USING`.
     pub(super) hidden: Vec<String>,
 }
@@ -191,7 +193,7 @@ impl Source {
     fn column(&self, name: &str) -> Option<Typed> {
         let column = self.columns.iter().find(|column| column.name.eq_ignore_ascii_case(name))?;
         Some(Typed::new(
-            format!("{}.{}", quoted(&self.alias), quoted(&column.name)),
+            format!("{}.{}", quoted(&self.alias), quoted(self.own_name.unwrap_or(&column.name))),
             column.of.clone(),
         ))
     }

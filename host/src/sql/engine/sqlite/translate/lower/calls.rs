@@ -6,6 +6,9 @@ use super::super::{Result, Untranslated};
 use super::{Lower, casts, sorted};
 
 const AGGREGATES: &[&str] = &[
+    "any_value",
+    "first",
+    "last",
     "arg_max",
     "arg_min",
     "array_agg",
@@ -91,7 +94,7 @@ pub(super) fn has_aggregate(expr: &Expr) -> bool {
         | Expr::Boolean(_)
         | Expr::Null
         | Expr::Interval(..) => false,
-        Expr::Query(_) | Expr::Exists(_) | Expr::Columns(..) => false,
+        Expr::Query(_) | Expr::Exists(_) | Expr::Columns(..) | Expr::Lambda(..) => false,
     }
 }
 
@@ -102,6 +105,9 @@ impl Lower<'_> {
         }
         if call.star || call.distinct || !call.order.is_empty() || call.filter.is_some() {
             return Err(Untranslated);
+        }
+        if let Some(made) = self.of_lambda(call, scope)? {
+            return Ok(made);
         }
         let args = call.args.iter().map(|arg| self.expr(arg, scope)).collect::<Result<Vec<_>>>()?;
         if let Some(over) = &call.over {
@@ -117,7 +123,8 @@ impl Lower<'_> {
         };
         let args = call.args.iter().map(|arg| inside(self, arg)).collect::<Result<Vec<_>>>()?;
         let name = call.name.as_str();
-        if call.star && name != "count" || call.distinct && !matches!(name, "count" | "min" | "max")
+        if call.star && name != "count"
+            || call.distinct && !matches!(name, "count" | "sum" | "min" | "max")
         {
             return Err(Untranslated);
         }
@@ -129,24 +136,38 @@ impl Lower<'_> {
             });
             order = format!(" ORDER BY {}", terms.collect::<Result<Vec<_>>>()?.join(", "));
         }
-        let ordered =
-            matches!(name, "list" | "array_agg" | "string_agg" | "group_concat" | "listagg");
+        let ordered = matches!(
+            name,
+            "list"
+                | "array_agg"
+                | "string_agg"
+                | "group_concat"
+                | "listagg"
+                | "first"
+                | "last"
+                | "any_value"
+        );
         if !order.is_empty() && (!ordered || call.over.is_some()) {
             return Err(Untranslated);
         }
+        let distinct = if call.distinct { "DISTINCT " } else { "" };
         let (sql, of) = match (name, &args[..]) {
             ("count", []) => ("count(*)".to_owned(), Type::Integer),
             ("count", [one]) => {
                 if call.distinct && !one.of.sorts() {
                     return Err(Untranslated);
                 }
-                let distinct = if call.distinct { "DISTINCT " } else { "" };
                 (format!("count({distinct}{})", one.sql), Type::Integer)
             }
             ("sum", [one]) if matches!(one.of, Type::Integer | Type::Boolean) => {
-                (format!("sum({})", one.sql), Type::Integer)
+                (format!("sum({distinct}{})", one.sql), Type::Integer)
             }
-            ("sum", [one]) if one.of == Type::Double => (format!("sum({})", one.sql), Type::Double),
+            ("sum", [one]) if one.of == Type::Double => {
+                (format!("sum({distinct}{})", one.sql), Type::Double)
+            }
+            ("first" | "last" | "any_value", [one]) => {
+                (format!("_{name}({}{order})", one.sql), one.of.clone())
+            }
             ("avg" | "mean", [one]) if matches!(one.of, Type::Integer | Type::Double) => {
                 (format!("avg({})", one.sql), Type::Double)
             }
@@ -227,6 +248,22 @@ impl Lower<'_> {
             inside.push(format!("ORDER BY {}", all.join(", ")));
         }
         Ok(format!(" OVER ({}{})", inside.join(" "), over.frame))
+    }
+
+    /// `list_transform` and `list_filter` are a list made of another; so is what sums one up.
+    fn of_lambda(&mut self, call: &Call, scope: &Scope<'_>) -> Result<Option<Typed>> {
+        let [list, Expr::Lambda(name, what)] = &call.args[..] else { return Ok(None) };
+        let list = self.expr(list, scope)?;
+        match call.name.as_str() {
+            "list_transform" | "array_transform" | "list_apply" | "array_apply" => {
+                self.comprehension(what, name, &list, None, scope).map(Some)
+            }
+            "list_filter" | "array_filter" => {
+                let item = Expr::Name(vec![name.clone()]);
+                self.comprehension(&item, name, &list, Some(what), scope).map(Some)
+            }
+            _ => Err(Untranslated),
+        }
     }
 
     fn window(

@@ -233,7 +233,7 @@ impl Lower<'_> {
                 format!("EXISTS ({})", self.query(query, Some(scope))?.sql),
                 Type::Boolean,
             ),
-            Expr::Columns(..) => return Err(Untranslated),
+            Expr::Columns(..) | Expr::Lambda(..) => return Err(Untranslated),
         })
     }
 
@@ -261,7 +261,7 @@ impl Lower<'_> {
         Ok(self.typed(expr, &Type::Boolean, scope)?.sql)
     }
 
-    fn comprehension(
+    pub(super) fn comprehension(
         &mut self,
         what: &Expr,
         name: &str,

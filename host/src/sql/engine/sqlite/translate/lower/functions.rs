@@ -3,7 +3,7 @@
 use super::super::tree::Expr;
 use super::super::types::{Type, Typed};
 use super::super::{Result, Untranslated};
-use super::expressions::{item_of, same_type};
+use super::expressions::{item_of, items, same_type};
 use super::{Lower, casts};
 
 /// What a function takes for a time: its parts.
@@ -31,7 +31,7 @@ impl Lower<'_> {
         exprs: &[Expr],
         mut args: Vec<Typed>,
     ) -> Result<Typed> {
-        let is_json = name.starts_with("json_");
+        let is_json = name.starts_with("json_") && !matches!(name, "json_object" | "json_array");
         if let (true, Some(first)) = (is_json, args.first_mut()) {
             *first = casts::as_json(first.clone())?;
         }
@@ -130,7 +130,7 @@ impl Lower<'_> {
             }
             ("epoch", [Timestamp]) => Typed::new(sql("_epoch", &args), Double),
             ("epoch", [Interval]) => Typed::new(sql("_seconds", &args), Double),
-            ("date_trunc" | "datetrunc", [Text, Timestamp]) => {
+            ("date_trunc" | "datetrunc", [Text, Timestamp | Date]) => {
                 let unit = part(0)?;
                 if !["year", "quarter", "month", "week", "day", "hour", "minute", "second"]
                     .contains(&unit.as_str())
@@ -193,6 +193,79 @@ impl Lower<'_> {
                 if matches!(**item, Text | Integer | Double | Date | Timestamp) =>
             {
                 Typed::new(sql("_sorted", &args), (*types[0]).clone())
+            }
+            ("list_distinct" | "array_distinct", [List(item)])
+                if matches!(**item, Text | Integer | Double) =>
+            {
+                Typed::new(sql("_distinct", &args), (*types[0]).clone())
+            }
+            ("list_unique" | "array_unique", [List(item)])
+                if matches!(**item, Text | Integer | Double) =>
+            {
+                Typed::new(format!("_length(_distinct({}))", args[0].sql), Integer)
+            }
+            ("list_sum" | "list_avg" | "list_min" | "list_max" | "list_count", [List(item)]) => {
+                let name = &name["list_".len()..];
+                let of = match (name, &**item) {
+                    ("count", _) => Integer,
+                    ("avg", Integer | Double) => Double,
+                    ("sum", Integer | Double) => (**item).clone(),
+                    ("min" | "max", item) if item.sorts() => item.clone(),
+                    _ => return Err(Untranslated),
+                };
+                let rows = items(&args[0], item);
+                let list = &args[0].sql;
+                let sql = format!(
+                    "CASE WHEN {list} IS NOT NULL THEN (SELECT {name}(value) FROM {rows}) END"
+                );
+                Typed::new(sql, of)
+            }
+            (
+                "list_position" | "array_position" | "list_indexof" | "array_indexof",
+                [List(item), of],
+            ) if **item == **of && of.sorts() => Typed::new(
+                format!("_list_position({}, {})", args[0].sql, casts::json(&args[1])?),
+                Integer,
+            ),
+            ("list_append" | "array_append" | "array_push_back", [List(item), of])
+                if **item == **of =>
+            {
+                let sql = format!("_joined({}, _array({}))", args[0].sql, casts::json(&args[1])?);
+                Typed::new(sql, (*types[0]).clone())
+            }
+            ("list_prepend" | "array_prepend", [of, List(item)]) if **item == **of => {
+                let sql = format!("_joined(_array({}), {})", casts::json(&args[0])?, args[1].sql);
+                Typed::new(sql, (*types[1]).clone())
+            }
+            ("floor" | "ceil" | "ceiling" | "trunc", [Integer | Double]) => {
+                let name = if name == "ceiling" { "ceil" } else { name };
+                Typed::new(sql(&format!("_{name}"), &args), Double)
+            }
+            ("last_day", [Timestamp | Date]) => Typed::new(sql("_last_day", &args), Date),
+            ("make_date", [Integer, Integer, Integer]) => {
+                Typed::new(sql("_make_date", &args), Date)
+            }
+            ("epoch_ms", [Timestamp]) => Typed::new(sql("_milliseconds", &args), Integer),
+            ("date_add", [Timestamp | Date, Interval]) => {
+                let time = casts::widened(args[0].clone(), &Timestamp).sql;
+                Typed::new(format!("_add({time}, {}, 1)", args[1].sql), Timestamp)
+            }
+            ("right", [Text, Integer]) if matches!(&exprs[1], Expr::Number(n) if n != "0") => {
+                Typed::new(format!("_slice({}, - {}, NULL)", args[0].sql, args[1].sql), Text)
+            }
+            ("json_object", [_, ..]) if args.len().is_multiple_of(2) => {
+                let mut parts = Vec::new();
+                for pair in args.chunks(2) {
+                    if pair[0].of != Text {
+                        return Err(Untranslated);
+                    }
+                    parts.push(format!("{}, {}", pair[0].sql, casts::json(&pair[1])?));
+                }
+                Typed::new(format!("_object({})", parts.join(", ")), Json)
+            }
+            ("json_array", _) => {
+                let items = args.iter().map(casts::json).collect::<Result<Vec<_>>>()?;
+                Typed::new(format!("_array({})", items.join(", ")), Json)
             }
             ("list_reverse" | "array_reverse", [List(_)]) => {
                 Typed::new(sql("_reversed", &args), (*types[0]).clone())

@@ -6,6 +6,7 @@ use super::super::{Result, Untranslated};
 use super::expressions::items;
 use super::select::plain;
 use super::{Lower, calls};
+use crate::sql::engine::sqlite::functions::regexps;
 
 /// What is selected, with its name.
 pub(super) struct Selected {
@@ -27,7 +28,7 @@ impl Lower<'_> {
         let mut out = Vec::new();
         for item in items {
             match item {
-                Item::Star { of, exclude, replace } => {
+                Item::Star { of, exclude, replace, rename } => {
                     let mut columns = shown(scope, of.as_deref());
                     if columns.is_empty() {
                         return Err(Untranslated);
@@ -35,7 +36,12 @@ impl Lower<'_> {
                     let has = |name: &String| {
                         columns.iter().any(|(_, column)| column.eq_ignore_ascii_case(name))
                     };
-                    if !exclude.iter().chain(replace.iter().map(|(_, name)| name)).all(has) {
+                    if !exclude
+                        .iter()
+                        .chain(replace.iter().map(|(_, name)| name))
+                        .chain(rename.iter().map(|(name, _)| name))
+                        .all(has)
+                    {
                         return Err(Untranslated);
                     }
                     columns.retain(|(_, column)| {
@@ -48,6 +54,9 @@ impl Lower<'_> {
                             Some((expr, _)) => expr.clone(),
                             None => Expr::Name(vec![table, name.clone()]),
                         };
+                        let renamed =
+                            rename.iter().find(|(other, _)| other.eq_ignore_ascii_case(&name));
+                        let name = renamed.map_or(name, |(_, new)| new.clone());
                         out.push(Wanted { expr, name, named: false });
                     }
                 }
@@ -178,7 +187,7 @@ impl Lower<'_> {
 fn shown(scope: &Scope<'_>, of: Option<&str>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for source in &scope.sources {
-        let Source { alias, columns, hidden } = source;
+        let Source { alias, columns, hidden, .. } = source;
         if of.is_some_and(|of| !of.eq_ignore_ascii_case(alias)) {
             continue;
         }
@@ -211,10 +220,17 @@ fn with_column(expr: &Expr, column: &Expr) -> Expr {
     }
 }
 
-/// Whether the name of a column meets a condition: `name = 'x'`, or `name LIKE` with `%` at its ends.
+/// Whether the name of a column meets a condition: `name = 'x'`, `name LIKE` with `%` at its ends, or a pattern.
 fn fits(condition: &Expr, lambda: &str, column: &str) -> Result<bool> {
     let is_name = |expr: &Expr| matches!(expr, Expr::Name(path) if path[..] == [lambda.to_owned()]);
     match condition {
+        Expr::Call(call) if call.name == "regexp_matches" && call.args.len() == 2 => {
+            let Expr::Text(pattern) = &call.args[1] else { return Err(Untranslated) };
+            if !is_name(&call.args[0]) {
+                return Err(Untranslated);
+            }
+            regexps::matches_once(pattern, column).ok_or(Untranslated)
+        }
         Expr::Binary(operator, left, right) if operator == "=" && is_name(left) => match &**right {
             Expr::Text(text) => Ok(text == column),
             _ => Err(Untranslated),

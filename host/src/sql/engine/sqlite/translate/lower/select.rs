@@ -156,15 +156,16 @@ impl Lower<'_> {
         scope: &mut Scope<'_>,
         conditions: &mut Vec<String>,
     ) -> Result<String> {
-        let (sql, source) = self.factor(&from.first, scope.outer)?;
+        let (sql, source) = self.factor(&from.first, scope)?;
         let mut out = format!(" FROM {sql}");
         scope.sources.push(source);
         for join in &from.joins {
-            let (sql, mut source) = self.factor(&join.factor, scope.outer)?;
+            let (sql, mut source) = self.factor(&join.factor, scope)?;
             if scope.sources.iter().any(|other| other.alias.eq_ignore_ascii_case(&source.alias)) {
                 return Err(Untranslated);
             }
             let mut on = Vec::new();
+            let uses = matches!(join.on, On::Using(_));
             if let On::Using(names) = &join.on {
                 for name in names {
                     let path = [name.clone()];
@@ -188,6 +189,12 @@ impl Lower<'_> {
                 JoinKind::Cross => out.push_str(&format!(" CROSS JOIN {sql}")),
                 JoinKind::Inner => out.push_str(&format!(" JOIN {sql} ON {on}")),
                 JoinKind::Left => out.push_str(&format!(" LEFT JOIN {sql} ON {on}")),
+                // What a table is joined to may be missing then, but no condition of another join knows.
+                JoinKind::Right | JoinKind::Full if conditions.is_empty() && !uses => {
+                    let kind = if join.kind == JoinKind::Right { "RIGHT" } else { "FULL" };
+                    out.push_str(&format!(" {kind} JOIN {sql} ON {on}"));
+                }
+                JoinKind::Right | JoinKind::Full => return Err(Untranslated),
                 JoinKind::Semi | JoinKind::Anti => {
                     let not = if join.kind == JoinKind::Anti { "NOT " } else { "" };
                     conditions.push(format!("{not}EXISTS (SELECT 1 FROM {sql} WHERE {on})"));

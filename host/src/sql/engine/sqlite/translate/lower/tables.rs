@@ -3,6 +3,7 @@
 use super::super::tree::{Call, Expr, Factor, Pivot, Query, Unpivot, What};
 use super::super::types::{Column, Scope, Source, Type, Typed, literal, quoted};
 use super::super::{Result, Untranslated};
+use super::expressions::items;
 use super::{Lower, Rows, calls, casts, distinct_names, names, renamed};
 use crate::sql::table;
 
@@ -11,8 +12,14 @@ impl Lower<'_> {
     pub(super) fn factor(
         &mut self,
         factor: &Factor,
-        outer: Option<&Scope<'_>>,
+        scope: &Scope<'_>,
     ) -> Result<(String, Source)> {
+        let outer = scope.outer;
+        if let What::Function(call) = &factor.what
+            && call.name.eq_ignore_ascii_case("unnest")
+        {
+            return self.unnested(call, factor, scope);
+        }
         let (sql, name, columns) = match &factor.what {
             What::Table(name) => {
                 let cte = self.ctes.iter().rev().find(|(cte, _)| cte.eq_ignore_ascii_case(name));
@@ -60,8 +67,25 @@ impl Lower<'_> {
         };
         Ok((
             format!("{sql} AS {}", quoted(&alias)),
-            Source { alias, columns: columns_after, hidden: Vec::new() },
+            Source { alias, columns: columns_after, own_name: None, hidden: Vec::new() },
         ))
+    }
+
+    /// `unnest(list) AS t(item)`: a row for each item of a list, which may be one of the tables before it.
+    fn unnested(
+        &mut self,
+        call: &Call,
+        factor: &Factor,
+        scope: &Scope<'_>,
+    ) -> Result<(String, Source)> {
+        let [list] = &call.args[..] else { return Err(Untranslated) };
+        let list = self.expr(list, scope)?;
+        let Type::List(item) = &list.of else { return Err(Untranslated) };
+        let alias = factor.alias.clone().unwrap_or_else(|| "unnest".to_owned());
+        let columns = vec![Column { name: "unnest".to_owned(), of: (**item).clone() }];
+        let columns = renamed(columns, &factor.columns)?;
+        let sql = format!("{} AS {}", items(&list, item), quoted(&alias));
+        Ok((sql, Source { alias, columns, own_name: Some("value"), hidden: Vec::new() }))
     }
 
     /// `range(…)` and `generate_series(…)` of integers or of times.
@@ -107,17 +131,39 @@ impl Lower<'_> {
     }
 
     pub(super) fn pivot(&mut self, pivot: &Pivot, outer: Option<&Scope<'_>>) -> Result<Rows> {
-        let (from, source) = self.factor(&pivot.source, outer)?;
+        let (from, source) = self.factor(&pivot.source, &Scope { outer, ..Scope::default() })?;
         let scope = Scope { outer, sources: vec![source], ..Scope::default() };
         let name = |name: &String| Expr::Name(vec![name.clone()]);
         let on = self.expr(&name(&pivot.on), &scope)?;
-        if pivot.group.is_empty() || on.of != Type::Text {
+        if on.of != Type::Text {
+            return Err(Untranslated);
+        }
+        // Without GROUP BY all columns that are not used otherwise are one.
+        let used = |column: &str| {
+            let mut names = pivot.using.args.iter().filter_map(|arg| match arg {
+                Expr::Name(path) => path.last(),
+                _ => None,
+            });
+            column.eq_ignore_ascii_case(&pivot.on)
+                || names.any(|name| name.eq_ignore_ascii_case(column))
+        };
+        let is_name = |arg: &Expr| matches!(arg, Expr::Name(path) if path.len() == 1);
+        let group = if pivot.group.is_empty() {
+            if !pivot.using.args.iter().all(is_name) {
+                return Err(Untranslated);
+            }
+            let columns = scope.sources[0].columns.iter().map(|column| column.name.clone());
+            columns.filter(|column| !used(column)).collect::<Vec<_>>()
+        } else {
+            pivot.group.clone()
+        };
+        if group.is_empty() {
             return Err(Untranslated);
         }
         let mut cells = Vec::new();
         let mut columns = Vec::new();
         let mut groups = Vec::new();
-        for group in &pivot.group {
+        for group in &group {
             let typed = self.expr(&name(group), &scope)?;
             if !typed.of.sorts() {
                 return Err(Untranslated);
@@ -157,7 +203,7 @@ impl Lower<'_> {
     }
 
     pub(super) fn unpivot(&mut self, unpivot: &Unpivot, outer: Option<&Scope<'_>>) -> Result<Rows> {
-        let (from, source) = self.factor(&unpivot.source, outer)?;
+        let (from, source) = self.factor(&unpivot.source, &Scope { outer, ..Scope::default() })?;
         let is_on = |name: &str| unpivot.on.iter().any(|on| on.eq_ignore_ascii_case(name));
         let mut columns = source.columns.clone();
         columns.retain(|column| !is_on(&column.name));

@@ -108,6 +108,13 @@ impl Parser<'_> {
                 ));
             }
             if self.words("in") {
+                if self.next_is("[") {
+                    let Expr::List(items) = self.brackets()? else { return Err(Untranslated) };
+                    return match items.is_empty() {
+                        true => Err(Untranslated),
+                        false => Ok((Expr::In(Box::new(left), items, not), true)),
+                    };
+                }
                 self.expect("(")?;
                 let found = if self.starts_query() {
                     Expr::InQuery(Box::new(left), Box::new(self.query()?), not)
@@ -270,12 +277,22 @@ impl Parser<'_> {
             }
             "columns" if calls => {
                 self.at += 2;
-                self.expect_words("lambda")?;
+                if let Ok(pattern) = self.text() {
+                    self.expect(")")?;
+                    let name = "_column".to_owned();
+                    let args = vec![Expr::Name(vec![name.clone()]), Expr::Text(pattern)];
+                    let call = Call { name: "regexp_matches".to_owned(), args, ..Call::default() };
+                    return Ok(Expr::Columns(name, Box::new(Expr::Call(Box::new(call)))));
+                }
+                let Expr::Lambda(name, condition) = self.expr()? else { return Err(Untranslated) };
+                self.expect(")")?;
+                Ok(Expr::Columns(name, condition))
+            }
+            "lambda" if !calls && !before_text && matches!(self.peek(1), Some(Kind::Word(_))) => {
+                self.at += 1;
                 let name = self.name()?;
                 self.expect(":")?;
-                let condition = self.expr()?;
-                self.expect(")")?;
-                Ok(Expr::Columns(name, Box::new(condition)))
+                Ok(Expr::Lambda(name, Box::new(self.expr()?)))
             }
             "extract" if calls => {
                 self.at += 2;

@@ -56,6 +56,10 @@ impl Parser<'_> {
                 JoinKind::Inner
             } else if self.words("left join") || self.words("left outer join") {
                 JoinKind::Left
+            } else if self.words("right join") || self.words("right outer join") {
+                JoinKind::Right
+            } else if self.words("full join") || self.words("full outer join") {
+                JoinKind::Full
             } else if self.words("semi join") {
                 JoinKind::Semi
             } else if self.words("anti join") {
