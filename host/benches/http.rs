@@ -1,8 +1,8 @@
 //! The budgets of the host over HTTP, as ratios measured in one run.
 //!
 //! `get_card` over kept connections against a bare hyper server that answers the same bytes, both as processes of
-//! their own, in turns; then dispatch without HTTP, restart to first reply, memory. `cargo bench -p host --bench http`
-//! builds the operations on its first run. `BENCH_REQUESTS` (default 20000) is the size of one turn.
+//! their own, in turns; then dispatch without HTTP, a list among few and many cards, restart to first reply, memory.
+//! `cargo bench -p host --bench http` builds the operations on its first run. `BENCH_REQUESTS` (default 20000) is the size of one turn.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on stdout")]
 
@@ -35,7 +35,7 @@ fn main() {
     let turn: usize =
         env::var("BENCH_REQUESTS").map_or(20_000, |text| text.parse().expect("a number"));
     let folder = tempfile::tempdir().expect("a temporary folder");
-    write_cards(folder.path());
+    write_cards(folder.path(), CARDS);
 
     let host = Served::host(folder.path());
     let target =
@@ -85,6 +85,7 @@ fn main() {
     drop(host);
     restart(folder.path());
     dispatch(folder.path());
+    lists();
 }
 
 /// From the start of the process to the first reply of an operation, everything built before.
@@ -114,11 +115,7 @@ fn restart(app_dir: &Path) {
 
 /// One call through the dispatcher of a host in this process, store and all.
 fn dispatch(app_dir: &Path) {
-    let mut config =
-        Config::from_process(host::config::Settings::default()).expect("a configuration");
-    config.app_dir = Some(app_dir.to_owned());
-    let host = Host::start(config).expect("a host");
-    host.catalog.wait_settled(Instant::now() + Duration::from_secs(60));
+    let host = host_here(app_dir);
     let address = Address::new("_core", "feedback-management", "get_card");
     let call = || Call::new(address.clone()).param("id", "card_00000005000");
     let calls = 20_000;
@@ -135,6 +132,48 @@ fn dispatch(app_dir: &Path) {
         "get_card without HTTP: {:.1} µs, of which dispatch should be at most 5",
         median(times)
     );
+}
+
+/// `list_cards` of a task with ten cards, through the dispatcher: among few cards and among many, in turns.
+fn lists() {
+    let stores = [1_000, 100_000].map(|cards| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        write_cards(folder.path(), cards);
+        (folder, cards)
+    });
+    let host = host_here(stores[0].0.path());
+    let address = Address::new("_core", "feedback-management", "list_cards");
+    let list = |(folder, cards): &(tempfile::TempDir, usize), n: usize| {
+        let mut call =
+            Call::new(address.clone()).param("task", &format!("task_{}", n % (cards / 10)));
+        call.app_dir = folder.path().to_str().map(str::to_owned);
+        host.dispatcher.call(call).expect("the cards")
+    };
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..100 {
+        for (store, times) in stores.iter().zip(&mut times) {
+            let began = Instant::now();
+            for n in 0..100 {
+                list(store, round * 7919 + n * 104_729);
+            }
+            times.push(began.elapsed().as_secs_f64() * 1e6 / 100.0);
+        }
+    }
+    let [few, many] = times.map(median);
+    println!(
+        "list_cards of a task with 10 cards, without HTTP: {few:.1} µs among 1 000 cards, {many:.1} µs among 100 000"
+    );
+    println!("  ratio      {:>8.2}  (bar: at most 1.5)", many / few);
+}
+
+/// A host in this process, with everything built.
+fn host_here(app_dir: &Path) -> Host {
+    let mut config =
+        Config::from_process(host::config::Settings::default()).expect("a configuration");
+    config.app_dir = Some(app_dir.to_owned());
+    let host = Host::start(config).expect("a host");
+    host.catalog.wait_settled(Instant::now() + Duration::from_secs(60));
+    host
 }
 
 /// A server process; ended when dropped.
@@ -303,8 +342,8 @@ fn wait_until_built(address: SocketAddr, request: &str) -> String {
     }
 }
 
-fn write_cards(app_dir: &Path) {
-    let cards: Vec<serde_json::Value> = (0..CARDS)
+fn write_cards(app_dir: &Path, cards: usize) {
+    let cards: Vec<serde_json::Value> = (0..cards)
         .map(|n| {
             serde_json::json!({
                 "id": format!("card_{n:011}"), "project": "bench", "taskId": format!("task_{}", n / 10),
