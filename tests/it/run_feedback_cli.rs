@@ -273,6 +273,8 @@ fn many_runs_are_answered_in_one_text() {
         .map(|row| row["code"].as_str().unwrap())
         .collect();
     assert_eq!((exit, &codes[..]), (4, &["SEVERAL_RUNS", "INVALID_RESPONSE"][..]), "{reply}");
+    let place = format!("{} (build:review), ", RunFolder::id(3));
+    assert!(said.contains(&place), "where each of them asks: {said}");
     let late = &reply["warnings"][0];
     assert_eq!(late["code"], "NOT_AWAITING_FEEDBACK", "{reply}");
     assert!(said.contains(r#""approve" by "kim""#), "who was first, and with what: {said}");

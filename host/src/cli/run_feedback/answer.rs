@@ -118,8 +118,13 @@ fn answer(
         }
         [one] => one,
         several => {
-            let runs: Vec<&str> =
-                several.iter().filter_map(|request| request["run_id"].as_str()).collect();
+            let runs: Vec<String> = several
+                .iter()
+                .map(|request| {
+                    let text = |name: &str| text_of(&request[name]);
+                    format!("{} ({}:{})", text("run_id"), text("phase"), text("step"))
+                })
+                .collect();
             let message =
                 format!("several runs wait for {:?}; name one of: {}", line.item, runs.join(", "));
             return Ok(Outcome::Refused(row("SEVERAL_RUNS", 4, message)));
