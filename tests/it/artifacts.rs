@@ -91,15 +91,15 @@ fn files_that_are_no_sound_plugin_are_refused_each_with_its_reason() {
         let output = command.output().unwrap();
         (output.status.code(), parse(std::str::from_utf8(&output.stdout).unwrap()))
     };
-    for (op, what, compares) in [
-        ("truncated", "cut short", true),
-        ("header_only", "cut short", true),
-        ("empty", "", true),
-        ("text", "", true),
-        ("foreign", "another machine", true),
-        ("ordinary", "not a plugin", true),
-        ("folder", "not a regular file", false),
-        ("dangling", "not there", false),
+    for (op, what) in [
+        ("truncated", "cut short"),
+        ("header_only", "cut short"),
+        ("empty", ""),
+        ("text", ""),
+        ("foreign", "another machine"),
+        ("ordinary", "not a plugin"),
+        ("folder", "not a regular file"),
+        ("dangling", "not there"),
     ] {
         let file = place(&root, "faulty", op);
         let (code, said) = probe(&[], &file);
@@ -108,7 +108,7 @@ fn files_that_are_no_sound_plugin_are_refused_each_with_its_reason() {
         assert!(!said["remedy"].as_str().unwrap().is_empty(), "{op}: {said}");
         assert_eq!(said["files"], json!([file]), "{op}: {said}");
         for field in ["expected", "found"] {
-            assert_eq!(said[field].is_string(), compares, "{op}: {said}");
+            assert!(said[field].is_string(), "{op} has no {field}: {said}");
         }
     }
     let sound = place(&root, "feedback-management", "get_card");

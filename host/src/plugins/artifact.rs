@@ -189,19 +189,24 @@ impl Cache {
 
 fn read(file: &Path) -> Result<(Vec<u8>, SystemTime), Box<Refusal>> {
     let rebuild = "build or pack it again";
+    const WANTED: &str = "a regular file that can be read";
     let unreadable = |error: io::Error| {
-        let what = match error.kind() {
-            io::ErrorKind::NotFound => {
-                "its artifact is not there (a missing file or a dangling link)".to_owned()
-            }
-            _ => format!("its artifact cannot be read: {error}"),
+        let (what, found) = match error.kind() {
+            io::ErrorKind::NotFound => (
+                "its artifact is not there (a missing file or a dangling link)".to_owned(),
+                "nothing".to_owned(),
+            ),
+            _ => (format!("its artifact cannot be read: {error}"), error.to_string()),
         };
-        Refusal::new(what, rebuild).file(file)
+        Refusal::new(what, rebuild).compared(WANTED, found).file(file)
     };
     let facts = fs::metadata(file).map_err(unreadable)?;
     if !facts.is_file() {
         // Not opened: opening a pipe would wait for its writer.
-        return Err(Refusal::new("its artifact is not a regular file", rebuild).file(file));
+        let found = if facts.is_dir() { "a folder" } else { "a pipe, a socket or a device" };
+        return Err(Refusal::new("its artifact is not a regular file", rebuild)
+            .compared(WANTED, found)
+            .file(file));
     }
     let bytes = fs::read(file).map_err(unreadable)?;
     Ok((bytes, facts.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
@@ -244,6 +249,13 @@ fn check_elf(bytes: &[u8]) -> Result<(), Box<Refusal>> {
     let header = elf::FileHeader64::<object::Endianness>::parse(bytes)
         .map_err(|_| cut("the file header"))?;
     let endian = header.endian().map_err(|_| not_elf("an ELF file of unknown byte order"))?;
+    if endian != object::Endianness::default() {
+        return Err(Refusal::new(
+            "its artifact is for another machine",
+            "build it on this machine",
+        )
+        .compared(MACHINE.1, "a machine of the other byte order"));
+    }
     let machine = header.e_machine(endian);
     if machine.0 != MACHINE.0 {
         return Err(Refusal::new(

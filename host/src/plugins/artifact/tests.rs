@@ -40,6 +40,7 @@ fn whole_libraries_pass_and_everything_else_is_refused_in_words() {
         ("all but a byte", whole[..whole.len() - 1].to_vec(), "cut short"),
         ("32-bit", patched(4, 1), "32-bit"),
         ("other machine", patched(18, u8::try_from(other_machine.0).unwrap()), "another machine"),
+        ("other byte order", patched(5, 3 - whole[5]), "byte order"),
         ("object file", patched(16, 1), "another type"),
         ("segments far away", patched(38, 0xff), "cut short"),
     ] {
