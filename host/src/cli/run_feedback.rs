@@ -5,29 +5,25 @@
 
 mod answer;
 mod banner;
+mod dialogue;
 mod flags;
 mod poll;
+mod project;
 mod question;
 mod stand_in;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use clap::{Args, Subcommand};
 use json_text::{Layout, Specials};
 use serde_json::{Value, json};
 
-use self::question::Question;
-use super::{Exit, output, progress};
+use self::project::{Project, Said};
+use super::{Exit, output};
 use crate::Host;
 use crate::config::Config;
-use crate::dispatch::Call;
 use crate::error::HostError;
-use crate::plugins::Address;
-use crate::reply::Reply;
-
-const WORKSPACE: &str = "_core";
-const PROJECT: &str = "run-feedback";
 
 const HELP: &str = "\
 Operations: request-feedback, process-response, generate-request-id, format-feedback-comment,
@@ -119,178 +115,6 @@ fn fault(name: &str, error: &HostError) -> Result<Exit, HostError> {
     refused(&refusal(name, code, number, message))
 }
 
-/// What an operation answers.
-enum Said {
-    Text(String),
-    Json(Value),
-}
-
-/// The project on a host.
-struct Project {
-    host: Host,
-}
-
-type Params = Vec<(String, String)>;
-
-impl Project {
-    /// The flags of an operation, once it is built.
-    fn flags(&self, op: &str) -> Result<Vec<flags::Flag>, HostError> {
-        let address = Address::new(WORKSPACE, PROJECT, op);
-        let catalog = &self.host.catalog;
-        catalog.wait_discovered(std::time::Instant::now() + progress::BUILD_TIME);
-        catalog.find(WORKSPACE, PROJECT, op)?;
-        progress::until(&self.host, |_| {
-            catalog.entry(&address).is_some_and(|entry| entry.view().state != "building")
-        });
-        let (_, loaded) = catalog.wait_ready(&address, std::time::Instant::now())?;
-        Ok(flags::of(&loaded.descriptor))
-    }
-
-    fn call(&self, op: &str, params: &[(String, String)]) -> Result<Said, HostError> {
-        let address = Address::new(WORKSPACE, PROJECT, op);
-        let text =
-            match self.host.dispatcher.call(Call { params: params.to_vec(), ..Call::new(address) })
-            {
-                Ok(Reply::Value(text)) => text,
-                Ok(Reply::Records(records)) => format!("[{}]", records.join(",")),
-                // What the host refuses of a parameter is a refusal of the operation to a script.
-                Err(HostError::BadParameter { message }) => {
-                    return Ok(Said::Json(refusal(op, "INVALID_ARGUMENT", 1, &message)));
-                }
-                Err(error) => return Err(error),
-            };
-        match serde_json::from_str(&text) {
-            Ok(Value::String(text)) => Ok(Said::Text(text)),
-            Ok(reply) => Ok(Said::Json(reply)),
-            Err(error) => Err(HostError::Internal {
-                message: format!("`{op}` did not answer JSON"),
-                detail: error.to_string(),
-            }),
-        }
-    }
-
-    fn call_json(&self, op: &str, params: &[(String, String)]) -> Result<Value, HostError> {
-        Ok(match self.call(op, params)? {
-            Said::Json(reply) => reply,
-            Said::Text(text) => text.into(),
-        })
-    }
-
-    /// Asks. The question is shown before its flag is raised, so that the flag tells the truth.
-    fn request(&self, mut params: Params) -> Result<Exit, HostError> {
-        say(&banner::request_start(&params));
-        let shown = value(&params, "cli_prompt") != "false";
-        params.retain(|(name, _)| name != "cli_prompt");
-        params.push(("cli_prompt".to_owned(), "false".to_owned()));
-        let mut reply = self.call_json("request_feedback", &params)?;
-        if is_refusal(&reply) {
-            return refused(&reply);
-        }
-        let question = if shown { self.question(&params, &reply)? } else { None };
-        if let Some(question) = &question
-            && say(&question.text())
-        {
-            self.mark_shown(&params, &mut reply)?;
-        }
-        print(&pretty(&reply)?)?;
-        say(&banner::request_end(&reply));
-        match question {
-            Some(question) if is_answered_here() => self.ask(&params, &reply, &question),
-            _ => Ok(Exit::Done),
-        }
-    }
-
-    /// The question as it is stored; none if it has been answered meanwhile.
-    fn question(&self, params: &Params, reply: &Value) -> Result<Option<Question>, HostError> {
-        let run = self.call_json("get_run", &of_run(params))?;
-        let request = &run["state"]["feedback_request"];
-        if request["request_id"] != reply["result"]["request_id"] {
-            return Ok(None);
-        }
-        let comment = question::comment_params(&run, &reply["details"]);
-        Ok(match self.call("format_feedback_comment", &comment)? {
-            Said::Text(comment) => Some(Question::new(request, &reply["details"], &comment)),
-            Said::Json(_) => None,
-        })
-    }
-
-    fn mark_shown(&self, params: &Params, reply: &mut Value) -> Result<(), HostError> {
-        let mut mark = of_run(params);
-        let id = reply["result"]["request_id"].as_str().unwrap_or_default();
-        for (name, text) in [("operation", "mark-notified"), ("request_id", id), ("cli", "true")] {
-            mark.push((name.to_owned(), text.to_owned()));
-        }
-        let marked = self.call_json("update_feedback_state", &mark)?;
-        // Answered or replaced meanwhile: shown it was all the same.
-        if is_refusal(&marked) && marked["error"]["code"] != "REQUEST_ID_MISMATCH" {
-            let warning = json!({"code": "STATE_UPDATE_FAILED", "number": 7, "message": marked["error"]["message"]});
-            match reply.get_mut("warnings").and_then(Value::as_array_mut) {
-                Some(warnings) => warnings.push(warning),
-                None => reply["warnings"] = json!([warning]),
-            }
-        }
-        reply["notifications"]["cli"] = true.into();
-        reply["result"]["notifications"]["cli"] = true.into();
-        Ok(())
-    }
-
-    /// Takes the answer of the person at this terminal; an empty line leaves the request open.
-    fn ask(&self, params: &Params, reply: &Value, question: &Question) -> Result<Exit, HostError> {
-        while let Some(line) = read(question.prompt()).filter(|line| !line.is_empty()) {
-            let response = match question.understood(&line) {
-                Ok(response) => response,
-                Err(offered) => {
-                    say(&format!("{offered}\n"));
-                    continue;
-                }
-            };
-            let comment = read("Comment (empty for none): ").unwrap_or_default();
-            let mut answer = of_run(params);
-            let id = reply["result"]["request_id"].as_str().unwrap_or_default();
-            for (name, text) in [("request_id", id), ("response", &response), ("comment", &comment)]
-            {
-                answer.push((name.to_owned(), text.to_owned()));
-            }
-            say(&banner::response_start(&answer));
-            let answered = self.call_json("process_response", &answer)?;
-            if answered["error"]["code"] == "INVALID_RESPONSE" {
-                say(&format!("{}\n", banner::one_line(&answered["error"]["message"])));
-                continue;
-            }
-            return responded(&answered);
-        }
-        Ok(Exit::Done)
-    }
-
-    fn respond(&self, params: &Params) -> Result<Exit, HostError> {
-        say(&banner::response_start(params));
-        responded(&self.call_json("process_response", params)?)
-    }
-}
-
-fn responded(reply: &Value) -> Result<Exit, HostError> {
-    if is_refusal(reply) {
-        return refused(reply);
-    }
-    print(&pretty(reply)?)?;
-    say(&banner::response_end(reply));
-    Ok(Exit::Done)
-}
-
-/// The parameters that name the run.
-fn of_run(params: &Params) -> Params {
-    params
-        .iter()
-        .filter(|(name, _)| matches!(name.as_str(), "run_id" | "base_path"))
-        .cloned()
-        .collect()
-}
-
-/// The text of a parameter; empty if it is not given.
-fn value<'a>(params: &'a Params, name: &str) -> &'a str {
-    params.iter().find(|(given, _)| given == name).map_or("", |(_, text)| text)
-}
-
 fn is_refusal(reply: &Value) -> bool {
     reply["status"] == "error"
 }
@@ -330,17 +154,4 @@ fn print(text: &str) -> Result<Exit, HostError> {
 fn say(text: &str) -> bool {
     let mut err = io::stderr().lock();
     err.write_all(text.as_bytes()).and_then(|()| err.flush()).is_ok()
-}
-
-/// Whether a person sits at all three ends. A step of a script must neither wait for one nor find two replies in its output.
-fn is_answered_here() -> bool {
-    io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal()
-}
-
-/// A line from the terminal without blanks around it; none at its end.
-fn read(prompt: &str) -> Option<String> {
-    say(prompt);
-    let mut line = String::new();
-    let length = io::stdin().read_line(&mut line).ok()?;
-    (length > 0).then(|| line.trim().to_owned())
 }

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Params, Project, is_refusal, pretty, print, say};
+use super::project::{Params, Project};
+use super::{is_refusal, pretty, print, say};
 use crate::cli::Exit;
 use crate::error::HostError;
 

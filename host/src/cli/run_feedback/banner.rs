@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Params, value};
+use super::project::{Params, value};
 
 /// 39 × `─`.
 const RULE: &str = "───────────────────────────────────────";

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{Project, is_refusal, pretty, print, refused, say};
+use super::project::Project;
+use super::{is_refusal, pretty, print, refused, say};
 use crate::cli::{Exit, output};
 use crate::error::HostError;
 use crate::plugins::manifest::parse_duration;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Params;
 use super::banner::{one_line, printable};
+use super::project::Params;
 
 /// An open request.
 #[derive(Debug)]
