@@ -97,6 +97,8 @@ struct Worker {
 /// Serve operations over HTTP.
 #[derive(Debug, Args)]
 struct Dev {
+    #[command(flatten)]
+    options: ServeOptions,
     #[command(subcommand)]
     command: DevCommand,
 }
@@ -104,6 +106,18 @@ struct Dev {
 #[derive(Debug, Subcommand)]
 enum DevCommand {
     Serve(serve::Serve),
+}
+
+impl Command {
+    /// `dev serve` is `serve`, wherever its options stand.
+    fn plain(self) -> Self {
+        match self {
+            Self::Dev(Dev { options, command: DevCommand::Serve(serve) }) => {
+                Self::Serve(serve::Serve { options: options.or(serve.options) })
+            }
+            other => other,
+        }
+    }
 }
 
 /// [`run`] for `udf-host` itself, which starts its own program again where it does not trust what it opens.
@@ -128,10 +142,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
             return Ok(if error.use_stderr() { Exit::Usage } else { Exit::Done });
         }
     };
-    let command = match cli.command {
-        Command::Dev(Dev { command: DevCommand::Serve(serve) }) => Command::Serve(serve),
-        other => other,
-    };
+    let command = cli.command.plain();
     if let Command::Worker(Worker { project: _shown }) = command {
         match worker::run()? {}
     }

@@ -38,14 +38,10 @@ fn options_stand_before_and_after_the_command() {
         "udf-host serve --exit-with-parent --port 7 --app-dir /a",
         "udf-host --app-dir /a --port 9 serve --exit-with-parent --port 7",
         "udf-host dev --app-dir /a serve --exit-with-parent --port 7",
+        "udf-host dev --app-dir /a --exit-with-parent --port 9 serve --port 7",
     ] {
         let cli = parse(words).unwrap_or_else(|error| panic!("{words}: {error}"));
-        let serve = match cli.command {
-            Command::Serve(serve) | Command::Dev(Dev { command: DevCommand::Serve(serve) }) => {
-                serve
-            }
-            other => panic!("{words}: {other:?}"),
-        };
+        let Command::Serve(serve) = cli.command.plain() else { panic!("{words}") };
         let settings = cli.host.settings(cli.serve.or(serve.options));
         assert_eq!((settings.port, settings.exit_with_parent), (Some(7), Some(true)), "{words}");
         assert_eq!(settings.app_dir.as_deref(), Some(std::path::Path::new("/a")), "{words}");
