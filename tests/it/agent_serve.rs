@@ -93,6 +93,7 @@ fn a_serving_host_that_is_killed_at_every_question_comes_to_the_same_end() {
     // The question of the presentation is put once: the host that was killed at it ends the task itself.
     assert_eq!((kills, &view["status"]), (7, &json!("complete")));
     assert_eq!(kinds(&bench.journal(&task)), WHOLE);
+    assert_eq!(bench.interruptions(&task).len(), 6, "every kill but the one at the presentation");
     assert_eq!(bench.state(&task)["rounds"], 1);
     assert_eq!((&view["phase"], &view["step"]["stage"]), (&json!("done"), &json!("finish")));
     assert!(bench.stored("comments").len() <= 1);

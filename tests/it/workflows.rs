@@ -75,6 +75,9 @@ fn a_host_that_is_killed_at_any_question_goes_on_and_repeats_no_outcome() {
         let task = resumed[0]["task"].as_str().unwrap();
         assert_eq!(resumed[0]["status"], "complete", "killed at question {fatal}");
         assert_eq!(kinds(&bench.journal(task)), WHOLE, "killed at question {fatal}");
+        let stage = ["bootstrap", "bootstrap", "check", "work_round", "work_round", "check"];
+        let cut: Vec<Value> = stage.get(fatal - 1).map(|stage| json!(stage)).into_iter().collect();
+        assert_eq!(bench.interruptions(task), cut, "killed at question {fatal}");
         assert_eq!(bench.state(task)["rounds"], 1, "killed at question {fatal}");
         assert!(bench.stored("comments").len() <= 1, "killed at question {fatal}");
         assert_eq!(bench.stored("tasks").len(), 1);

@@ -137,11 +137,10 @@ impl AgentLoop {
         }
         self.say_again(task)?;
         if let Some(action) = task.file.running.take() {
-            let is_told = task
-                .stream
-                .events()
-                .last()
-                .is_some_and(|event| event.kind == "action_end" && event.action == action);
+            let is_told = task.stream.events().last().is_some_and(|event| {
+                matches!(event.kind.as_str(), "action_end" | "interrupted")
+                    && event.action == action
+            });
             if !is_told {
                 let unknown =
                     "the host stopped meanwhile: its outcome is unknown, and it is not repeated";
@@ -150,6 +149,9 @@ impl AgentLoop {
                     _ => ("interrupted", unknown),
                 };
                 self.note(task, kind, &action, text)?;
+                if kind == "interrupted" {
+                    self.journal_interruption(&task.file);
+                }
             }
         }
         // What the message led to was under way.
@@ -164,6 +166,24 @@ impl AgentLoop {
         }
         task.save()?;
         Ok(())
+    }
+
+    /// The journal of the work shows which step a crash cut off. It is evidence: the work goes on without it.
+    fn journal_interruption(&self, file: &TaskFile) {
+        if file.workflow_id.is_empty() || file.state_dir.is_empty() {
+            return;
+        }
+        let Some(place) = self.operations.workflow(&file.workflow_id) else { return };
+        let client = WorkflowClient::new(&*self.operations, &place);
+        // The step is the last thing that was written before it was taken, but for what it led to.
+        let recorded = client.journal(&file.to_workflow(), 20).and_then(|lines| {
+            let step = lines.iter().rev().find(|line| line["event"] == "step");
+            let stage = step.and_then(|line| line["stage"].as_str()).unwrap_or_default();
+            client.record("record_interrupted", &file.state_dir, &json!({"stage": stage}))
+        });
+        if let Err(error) = recorded {
+            tracing::warn!(target: "udf_host::agent", task = %file.id, "the journal does not show what was cut off: {error}");
+        }
     }
 
     fn register(&self, task: &mut OpenTask) {

@@ -45,6 +45,11 @@ pub enum Event {
         /// Any area; `docs` changes nothing.
         area: String,
     },
+    /// A turn ended before its step was taken, seen at the next start: evidence only.
+    Interrupted {
+        /// The stage that chose the step.
+        stage: String,
+    },
 }
 
 /// Result of the work or of its stage action.
@@ -116,6 +121,7 @@ impl Event {
             }
             "record_touch" => Self::Touch { area: word("area") },
             "record_invalidated" => Self::Invalidated { area: word("area") },
+            "record_interrupted" => Self::Interrupted { stage: word("stage") },
             _ => return None,
         })
     }

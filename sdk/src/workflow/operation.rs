@@ -40,6 +40,7 @@ pub const CALLS: &[&str] = &[
     "record_user_lead",
     "record_touch",
     "record_invalidated",
+    "record_interrupted",
     "adopt_reset",
     "task_state",
     "task_end_gate",

@@ -80,6 +80,9 @@ fn record(state: &mut WorkState, event: &Event, rules: &Rules<'_>, at: Moment) -
         Event::Adopt { targeted, incoming } => adopt(state, *targeted, incoming.as_deref()),
         Event::Touch { area } => touch(state, area),
         Event::Invalidated { area } => invalidated(state, area),
+        Event::Interrupted { stage } => {
+            Recorded { journal: vec![JournalLine::interrupted(stage)], ..Recorded::default() }
+        }
     }
 }
 

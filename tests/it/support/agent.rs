@@ -117,12 +117,23 @@ impl Bench {
         parse(&std::fs::read_to_string(self.state_dir(task).join("logs/work_state.json")).unwrap())
     }
 
-    /// Events of the journal, steps left out.
+    /// Events of the journal, steps and what cut them off left out.
     pub(crate) fn journal(&self, task: &str) -> Vec<Value> {
+        let lines = self.journal_lines(task).into_iter();
+        lines.filter(|line| line["event"] != "step" && line["event"] != "interrupted").collect()
+    }
+
+    /// The stages whose steps were cut off.
+    pub(crate) fn interruptions(&self, task: &str) -> Vec<Value> {
+        let lines = self.journal_lines(task).into_iter();
+        let cut = lines.filter(|line| line["event"] == "interrupted");
+        cut.map(|line| line["stage"].clone()).collect()
+    }
+
+    fn journal_lines(&self, task: &str) -> Vec<Value> {
         let text =
             std::fs::read_to_string(self.state_dir(task).join("logs/workflow_journal.jsonl"));
-        let lines = text.unwrap().lines().map(parse).collect::<Vec<_>>();
-        lines.into_iter().filter(|line| line["event"] != "step").collect()
+        text.unwrap().lines().map(parse).collect()
     }
 
     /// Records of a collection.

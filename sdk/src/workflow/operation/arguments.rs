@@ -69,6 +69,7 @@ fn known(call: &str) -> Option<&'static [Argument]> {
             &[("targeted", Flag, false), ("incoming", Text, false), ("task", Text, false)]
         }
         "record_touch" | "record_invalidated" => &[("area", Text, true)],
+        "record_interrupted" => &[("stage", Text, true)],
         "task_end_gate" | "task_ended" => &[("status", Text, false)],
         "boot_restore" => &[("running", List, true)],
         "journal" => &[("limit", Count, false)],
