@@ -35,8 +35,8 @@ fn patience(unanswered: u32) -> Duration {
 /// address us, and those that have been dealt with, are not listed.
 ///
 /// # Errors
-/// `TRACKER_NOT_SET_UP`; `STATE_UPDATE_FAILED` if what has been done cannot be remembered. What goes wrong with one
-/// issue is a row of `failures` and stops no other.
+/// `TRACKER_NOT_SET_UP`; `STATE_UPDATE_FAILED` if there is no place for what has been done; `LOCK_TIMEOUT`. What goes wrong
+/// with one issue is a row of `failures` and stops no other.
 pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
     let setup = GitHubSetup::chosen(ctx)
         .map_err(|error| Refusal::new(Code::TrackerNotSetUp, error.to_string()))?;
@@ -46,19 +46,21 @@ pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
     if !issues.is_empty() {
         let memory = Memory::open(ctx, base_path)?;
         for (issue, watched) in &issues {
-            let since = &match watched {
-                Watched::Open(asked) => asked.clone(),
-                Watched::Answered(at) => memory.looked_since(issue, at)?,
+            let since = match watched {
+                Watched::Open(asked) => Ok(asked.clone()),
+                Watched::Answered(at) => memory.looked_since(issue, at),
             };
-            let round = Round {
-                ctx,
-                base_path,
-                memory: &memory,
-                issue,
-                since,
-                limit: limit(ctx).min(patience(unanswered)),
-            };
-            let read = round.read(&setup, &mut outcomes, &mut failures);
+            let read = since.map_err(Failed::Here).and_then(|since| {
+                let round = Round {
+                    ctx,
+                    base_path,
+                    memory: &memory,
+                    issue,
+                    since: &since,
+                    limit: limit(ctx).min(patience(unanswered)),
+                };
+                round.read(&setup, &mut outcomes, &mut failures)
+            });
             let away = matches!(read, Err(Failed::Tracker(PostError::Unavailable(_))));
             unanswered = if away { unanswered + 1 } else { 0 };
             match read {
@@ -78,6 +80,10 @@ pub fn poll(ctx: &Context, base_path: &str) -> Result<Value, Stop> {
                         wait_s = Some(wait);
                         break;
                     }
+                }
+                // The memory of one issue is a file of its own; the lock is one for all.
+                Err(Failed::Here(Stop::Refused(refusal))) if refusal.code != Code::LockTimeout => {
+                    failures.push(failure(issue, None, &refusal));
                 }
                 Err(Failed::Here(stop)) => return Err(stop),
             }
@@ -150,7 +156,7 @@ impl Watched {
 enum Failed {
     /// Of this issue; the others may go well.
     Tracker(PostError),
-    /// Nothing can be remembered.
+    /// What is done about it cannot be remembered.
     Here(Stop),
 }
 

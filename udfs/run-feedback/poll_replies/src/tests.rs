@@ -212,6 +212,23 @@ fn a_tracker_that_does_not_answer_gets_less_time_until_it_does() {
 }
 
 #[test]
+fn a_damaged_memory_of_one_issue_stops_no_other() {
+    let disk = RunDisk::with_state(&waiting("fr-1", "7"));
+    let other = format!("{}1", &RUN[..RUN.len() - 1]);
+    let path = std::path::Path::new(BASE).join(other).join("state.json");
+    disk.0.put(&path, waiting("fr-2", "8").as_bytes()).unwrap();
+    let memory = std::path::Path::new(BASE).join(".comments/issue-7.json");
+    disk.0.put(&memory, b"{oops").unwrap();
+    let host = host(&disk);
+    host.answer_http(|_| reply(200, &[], &json!([comment(5, "sam", "approve @faber resume")])));
+    let round = poll_once(&host);
+    assert_eq!(round["failures"][0]["issue"], "7", "{round}");
+    assert_eq!(round["failures"][0]["code"], "STATE_UPDATE_FAILED", "{round}");
+    assert_eq!(round["outcomes"][0]["issue"], "8", "{round}");
+    assert_eq!(round["outcomes"][0]["response"], "approve", "{round}");
+}
+
+#[test]
 fn one_issue_that_fails_stops_no_other() {
     let disk = RunDisk::with_state(&waiting("fr-1", "7"));
     for (uuid, work_id) in [("1", "8"), ("2", "PROJ-12"), ("3", "#9")] {
