@@ -1,5 +1,6 @@
 //! What a process has started: its children, and everything in the session that it leads.
 
+use std::collections::HashSet;
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -39,16 +40,18 @@ pub(crate) fn in_session(leader: Pid, most: usize) -> usize {
 /// Kills what is in the session of `leader`, except itself: it is the caller, or has ended and not been waited for, so that
 /// its number is still its own. Processes that made a group of their own are in it.
 pub(crate) fn end_session(leader: Pid) {
-    // Whoever forks while this looks is found by the next look; they cannot go on for ever, since each look ends most.
+    // Whoever forks while this looks is found by the next look; they cannot go on for ever, since each look ends most. One
+    // that was killed forks no more, though it may be there for as long as it gets no time to end.
+    let mut killed = HashSet::new();
     for _ in 0..100 {
-        let mut some = false;
-        for pid in session(leader) {
-            some = true;
+        let found: Vec<Pid> = session(leader).filter(|pid| !killed.contains(pid)).collect();
+        if found.is_empty() {
+            return;
+        }
+        for pid in found {
             // It may have ended by itself.
             let _gone = kill_process(pid, Signal::KILL);
-        }
-        if !some {
-            return;
+            killed.insert(pid);
         }
     }
     tracing::error!(session = leader.as_raw_nonzero(), "what it has started cannot be ended");
@@ -95,6 +98,7 @@ impl Stat {
 mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -131,7 +135,11 @@ mod tests {
         std::io::BufRead::read_line(&mut out, &mut said).unwrap();
         assert_eq!((has_children(pid).unwrap_or(true), in_session(pid, 9)), (true, 2));
         end_session(pid);
-        assert_eq!(in_session(pid, 9), 0);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while in_session(pid, 9) > 0 {
+            assert!(Instant::now() < deadline, "they are still there");
+            std::thread::yield_now();
+        }
         assert_eq!(shell.try_wait().unwrap(), None, "the leader itself is left alone");
         shell.kill().unwrap();
         shell.wait().unwrap();
