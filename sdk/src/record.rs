@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use json_text::{FieldPattern, Json as JsonRef, Specials};
+use json_text::{FieldPattern, Json as JsonRef, Layout, Specials};
 
 use crate::error::UdfError;
 use crate::json::{JsonText, Object, ToJson, canonical};
@@ -154,12 +154,16 @@ impl ObjectEdit {
         self
     }
 
-    /// The changed record on its own, for a reply that is not stored.
+    /// The changed record on its own, for a reply that is not stored. Records as deep as a file takes may stand
+    /// inside it.
     ///
     /// # Errors
-    /// The record became too deep for a file.
+    /// A value that was set is not JSON, or the record is more than twice as deep as a file takes.
     pub fn into_record(self) -> Result<Record, UdfError> {
-        Ok(Record::of_text(canonical(JsonText::from(self).as_str(), Specials::Accept)?))
+        let (text, layout) = (JsonText::from(self), Layout::Pretty { level: 1 });
+        let mut out = String::with_capacity(text.as_str().len());
+        json_text::render_joined(text.as_str(), layout, Specials::Accept, &mut out)?;
+        Ok(Record::of_text(out))
     }
 }
 
@@ -200,6 +204,18 @@ mod tests {
         )
         .unwrap();
         assert_eq!(edited, want);
+    }
+
+    #[test]
+    fn records_as_deep_as_a_file_takes_can_be_shown_inside_another() {
+        let deepest = "[".repeat(1023) + &"]".repeat(1023);
+        let run = Record::parse(&deepest).unwrap();
+        let task = card().edit().set("runs", vec![run]).into_record().unwrap();
+        assert_eq!(task.get("runs").unwrap().items().count(), 1);
+        assert_eq!(
+            JsonText::parse(task.text()).unwrap_err().reason(),
+            "nested deeper than 1024 levels"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! JSON as text: the byte format of the app-store contract §4, and cheap looks into it.
 //!
-//! - [`render`] checks a text and writes it in canonical form; [`check`] only checks.
+//! - [`render`] checks a text and writes it in canonical form; [`check`] only checks; [`render_joined`] takes what
+//!   was put together for show.
 //! - [`render_list`] does the same for a whole collection and says where each member lies.
 //! - [`Json`] looks into a checked text without decoding more than is asked for.
 //! - [`field_spans`] gives the top-level members of an object, for edits that copy the rest.
@@ -21,7 +22,7 @@ mod walk;
 pub use error::ParseError;
 pub use field::FieldPattern;
 pub use number::float_text;
-pub use render::{Layout, check, render, render_list};
+pub use render::{Layout, check, render, render_joined, render_list};
 pub use string::{quote, string_eq};
 pub use value::{Fields, Items, Json, Kind, Span, field_spans};
 

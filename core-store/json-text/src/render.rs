@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::walk::{Sink, walk};
-use crate::{ParseError, Specials, number, string};
+use crate::{MAX_DEPTH, ParseError, Specials, number, string};
 
 /// Where line breaks and blanks go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,34 @@ pub fn render(
     specials: Specials,
     out: &mut String,
 ) -> Result<(), ParseError> {
+    let level = match layout {
+        Layout::Pretty { level } => level,
+        Layout::Line | Layout::Compact => 0,
+    };
+    render_within(MAX_DEPTH.saturating_sub(level), text, layout, specials, out)
+}
+
+/// As [`render`], for a text put together of some that were checked, to be shown and never stored: it may nest
+/// twice as deep.
+pub fn render_joined(
+    text: &str,
+    layout: Layout,
+    specials: Specials,
+    out: &mut String,
+) -> Result<(), ParseError> {
+    render_within(2 * MAX_DEPTH, text, layout, specials, out)
+}
+
+fn render_within(
+    levels: usize,
+    text: &str,
+    layout: Layout,
+    specials: Specials,
+    out: &mut String,
+) -> Result<(), ParseError> {
     let start = out.len();
     let mut renderer = Renderer::new(layout, out, None);
-    let result = walk(text, renderer.level, specials, &mut renderer);
+    let result = walk(text, levels, specials, &mut renderer);
     if result.is_err() {
         out.truncate(start);
     }
@@ -50,7 +75,7 @@ pub fn render_list(
 ) -> Result<(), ParseError> {
     let (start, first) = (out.len(), items.len());
     let mut renderer = Renderer::new(Layout::Pretty { level: 0 }, out, Some(items));
-    let result = walk(text, 0, specials, &mut renderer);
+    let result = walk(text, MAX_DEPTH, specials, &mut renderer);
     if result.is_err() {
         out.truncate(start);
         items.truncate(first);
@@ -60,7 +85,7 @@ pub fn render_list(
 
 /// Only checks: the text is exactly one JSON value within the limits.
 pub fn check(text: &str, specials: Specials) -> Result<(), ParseError> {
-    walk(text, 0, specials, &mut Nothing)
+    walk(text, MAX_DEPTH, specials, &mut Nothing)
 }
 
 struct Nothing;

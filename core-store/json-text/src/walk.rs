@@ -25,10 +25,10 @@ struct Reader<'a> {
     specials: Specials,
 }
 
-/// Reads one JSON value and nothing else. `depth` is the nesting the value itself stands in.
+/// Reads one JSON value and nothing else, which may nest `levels` deep.
 pub(crate) fn walk<S: Sink>(
     text: &str,
-    depth: usize,
+    levels: usize,
     specials: Specials,
     sink: &mut S,
 ) -> Result<(), ParseError> {
@@ -41,7 +41,7 @@ pub(crate) fn walk<S: Sink>(
         // Here a value must start.
         match reader.next_token() {
             Some(bracket @ (b'{' | b'[')) => {
-                if depth + open.len() >= MAX_DEPTH {
+                if open.len() >= levels {
                     return Err(reader.fault(format!("nested deeper than {MAX_DEPTH} levels")));
                 }
                 let object = bracket == b'{';

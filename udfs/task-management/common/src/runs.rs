@@ -8,7 +8,7 @@ use sdk::prelude::*;
 /// A task joins the runs whose `taskId` equals its `id`; both missing is equal, too.
 ///
 /// # Errors
-/// The task becomes too deep for a record.
+/// The task with its runs is more than twice as deep as a file may be.
 pub fn with_runs(task: &Record, runs: &Collection<'_>) -> Result<Record, UdfError> {
     let own = runs_of(task.get("id"), runs);
     let live = own.iter().filter(|run| run.is("status", "started")).count();
