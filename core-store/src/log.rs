@@ -97,9 +97,15 @@ impl Log {
     }
 
     /// Writes a whole log through `<file>.tmp` and a rename, creating the directory; `false` when
-    /// there is one already. No lines make an empty file.
+    /// there is one already, or when its name is so long that the temporary one can be none. No lines
+    /// make an empty file.
     pub fn create<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Result<bool, StoreError> {
-        if self.exists()? {
+        let mut temp = self.file.clone().into_os_string();
+        temp.push(".tmp");
+        let temp = PathBuf::from(temp);
+        // As unusable as an id that is too long itself (S25).
+        let too_long = temp.file_name().is_some_and(|name| name.len() > MAX_NAME);
+        if too_long || self.exists()? {
             return Ok(false);
         }
         let mut content = String::new();
@@ -109,9 +115,6 @@ impl Log {
         let backend = &self.shared.backend;
         let sync = self.shared.durability == Durability::Full;
         self.create_dir()?;
-        let mut temp = self.file.clone().into_os_string();
-        temp.push(".tmp");
-        let temp = PathBuf::from(temp);
         let written = backend
             .write(&temp, &[content.as_bytes()], WriteMode::Truncate, sync)
             .map_err(io_error("write", &temp))

@@ -105,6 +105,21 @@ fn creating_writes_whole_and_only_once() {
 }
 
 #[test]
+fn a_log_whose_temporary_name_is_too_long_is_not_created() {
+    let place = Place::new();
+    let app = place.app();
+    for (length, created) in [(244, true), (245, false), (248, false)] {
+        let log = app.log("runs", &"i".repeat(length)).unwrap();
+        assert_eq!(log.create(["1"]).unwrap(), created, "{length}");
+        assert_eq!(log.exists().unwrap(), created, "{length}");
+        // A line needs no other name.
+        log.append("2").unwrap();
+        assert_eq!(log.read().unwrap().last().unwrap(), "2", "{length}");
+    }
+    assert!(app.log("runs", &"i".repeat(249)).is_none());
+}
+
+#[test]
 fn removing_takes_the_target_of_a_link() {
     let place = Place::new();
     place.put("runs/x.ndjson", "1\n");
