@@ -85,7 +85,8 @@ impl Outside for Call<'_> {
     }
 }
 
-/// The service, minding what the operation may have closed: a store that opens a file must not get descriptor 1.
+/// The service, minding what the operation may have done: a store that opens a file must not get descriptor 1, nor make
+/// one that nobody may read.
 struct Careful<'a> {
     service: Service<'a>,
     serving: &'a Serving,
@@ -94,6 +95,7 @@ struct Careful<'a> {
 impl HostService for Careful<'_> {
     fn call(&self, method: Method, request: &[u8]) -> Result<Vec<u8>, UdfError> {
         self.serving.descriptors.restore();
+        self.serving.restore_mask();
         self.service.call(method, request)
     }
 

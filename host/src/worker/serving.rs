@@ -193,7 +193,7 @@ impl Serving {
     fn run(&self, number: u64, run: &Run<'_>, came: Instant, progress: &Progress) {
         // What an earlier call of the project changed is not this one's affair.
         let _gone = fchdir(&self.place);
-        umask(self.mask);
+        self.restore_mask();
         self.descriptors.restore();
         let deadline = came + Duration::from_micros(run.left_us);
         let call = Call::new(self, number, progress, deadline, run.reading);
@@ -222,6 +222,11 @@ impl Serving {
         self.calls().remove(&number);
         self.descriptors.restore();
         self.send(&reply, number);
+    }
+
+    /// What is made from here on is open to whom the host was started to open it.
+    pub(super) fn restore_mask(&self) {
+        umask(self.mask);
     }
 
     /// Sends a frame. A host that does not take it is gone, and the thread that reads will notice.
