@@ -98,6 +98,7 @@ fn restarts_leave_no_zombies_and_no_open_files() {
     });
     assert!(left.is_some(), "{:?}; {worker:?} answers", children(host));
     let after = (open(), threads());
+    println!("{} restarts: (files, threads) {before:?} → {after:?}", ended.len());
     assert!(
         after.0 <= before.0 + 8 && after.1 <= before.1 + 8,
         "(files, threads) {before:?} → {after:?}"

@@ -54,8 +54,15 @@ fn a_reload_adds_little_and_is_counted() {
     reload(&host, &root, 0);
     let (before, bytes) =
         (resident_mib(host.pid()).unwrap(), listed(&host, |_| true)["version_bytes"].clone());
+    let calls = || -> u64 {
+        let page = host.get("/metrics").text;
+        let line = page.lines().find(|line| line.starts_with("udf_host_op_calls_total{"));
+        line.and_then(|line| line.rsplit_once(' ')?.1.parse().ok()).expect("it is counted")
+    };
+    let called = calls();
     for at in 1..=RELOADS {
         reload(&host, &root, at);
+        assert_eq!(calls(), called + at as u64, "a counter goes on over a reload");
     }
     let each = (resident_mib(host.pid()).unwrap() - before) / RELOADS as f64;
     println!("one reload adds {each:.2} MiB");
