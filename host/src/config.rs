@@ -3,6 +3,8 @@
 //! Each source is a [`Settings`] in which everything is optional; [`Config::resolve`] takes each value from the
 //! first source that has it.
 
+mod settings;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,8 +16,8 @@ use crate::plugins::build::Target;
 use crate::plugins::{LaneChoice, MOST_VERSIONS};
 use crate::sql::{EngineName, Limits};
 
-/// MiB of memory that a worker needs to do anything at all.
-pub(crate) const LEAST_MEMORY: u64 = 64;
+pub use settings::Settings;
+pub(crate) use settings::{LEAST_MEMORY, sql_seconds};
 
 /// How safe an acknowledged write is; `core-store` documents both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -26,64 +28,6 @@ pub enum Durability {
     Full,
     /// Survives a crash of the host, not of the machine.
     Os,
-}
-
-/// One source of settings; what it does not say is `None` or empty.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Settings {
-    /// `--udfs`, `UDF_HOST_UDFS` (separated by `:`): folders of sources.
-    pub udfs: Vec<PathBuf>,
-    /// `--plugins`: folders of prebuilt artifacts.
-    pub plugins: Vec<PathBuf>,
-    /// `--only`, `UDF_HOST_ONLY`: look in no other folder than the ones given.
-    pub only: Option<bool>,
-    /// `--no-build`, `UDF_HOST_NO_BUILD`: never start cargo.
-    pub no_build: Option<bool>,
-    /// `--app-dir`: the state folder of calls that name none.
-    pub app_dir: Option<PathBuf>,
-    /// `--durability full|os`, `UDF_HOST_DURABILITY`.
-    pub durability: Option<Durability>,
-    /// `--port`, `UDF_HOST_PORT`: 0 takes a free one.
-    pub port: Option<u16>,
-    /// `--exit-with-parent`.
-    pub exit_with_parent: Option<bool>,
-    /// `--agent`, `UDF_HOST_AGENT`: run agent tasks beside serving.
-    pub agent: Option<bool>,
-    /// `--log`, `UDF_HOST_LOG`: a tracing filter, for example `info` or `host=debug`.
-    pub log: Option<String>,
-    /// `--body-limit`, `UDF_HOST_BODY_LIMIT`: bytes of a request body.
-    pub body_limit: Option<NonZeroUsize>,
-    /// `--timeout-ms`, `UDF_HOST_TIMEOUT_MS`: what a call may take unless its `project.toml` says otherwise.
-    pub timeout_ms: Option<u64>,
-    /// `--in-flight`, `UDF_HOST_IN_FLIGHT`: calls that may run at one time.
-    pub in_flight: Option<NonZeroUsize>,
-    /// `--no-watch`, `UDF_HOST_NO_WATCH`: serve what is there at the start.
-    pub no_watch: Option<bool>,
-    /// `--build-timeout`, `UDF_HOST_BUILD_TIMEOUT`: seconds that one step of a build may take.
-    pub build_timeout: Option<u32>,
-    /// `--max-versions`, `UDF_HOST_MAX_VERSIONS`: builds of one operation that the host may open in its own process.
-    pub max_versions: Option<NonZeroUsize>,
-    /// `--lane inline|worker`, `UDF_HOST_LANE`: the lane of every operation, whatever its `project.toml` says.
-    pub lane: Option<LaneChoice>,
-    /// `--workers`, `UDF_HOST_WORKERS`: most worker processes of one project.
-    pub workers: Option<NonZeroUsize>,
-    /// `--worker-idle`, `UDF_HOST_WORKER_IDLE`: seconds that a worker process stays which is not needed.
-    pub worker_idle: Option<u32>,
-    /// `--worker-memory`, `UDF_HOST_WORKER_MEMORY`: MiB that a worker process may have.
-    pub worker_memory: Option<u64>,
-    /// `UDF_HOST_CACHE`: where checked copies of artifacts are kept.
-    pub cache_dir: Option<PathBuf>,
-    /// `--sql-engine sqlite|duckdb`, `UDF_HOST_SQL_ENGINE`.
-    pub sql_engine: Option<EngineName>,
-    /// `--sql-timeout`, `UDF_HOST_SQL_TIMEOUT`: seconds that one statement may take.
-    pub sql_timeout: Option<f64>,
-    /// `DUCKDB_LIB_DIR`: the folder with libduckdb, if it is not the installed one.
-    pub duckdb_lib_dir: Option<PathBuf>,
-    /// `UDF_HOST_HOOK_SECRET`: what webhooks are signed with. Never a flag: everybody may read those.
-    pub hook_secret: Option<HookSecret>,
-    /// `UDF_HOST_HOOK_BASE_PATH`: where the runs live that webhooks answer, if not in the usual place.
-    pub hook_base_path: Option<String>,
 }
 
 /// What the host runs with.
@@ -169,104 +113,6 @@ impl From<String> for HookSecret {
 impl std::fmt::Debug for HookSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HookSecret(…)")
-    }
-}
-
-impl Settings {
-    /// Reads the environment through `get`, so that a test needs no real one.
-    ///
-    /// # Errors
-    /// A variable that is set and does not parse, by name.
-    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<Self, HostError> {
-        let get = |name: &str| get(name).filter(|value| !value.is_empty());
-        let flag = |name: &str| -> Result<Option<bool>, HostError> {
-            match get(name).as_deref() {
-                None => Ok(None),
-                Some("1" | "true" | "yes") => Ok(Some(true)),
-                Some("0" | "false" | "no") => Ok(Some(false)),
-                Some(other) => Err(bad(name, other, "1 or 0")),
-            }
-        };
-        let durability = match get("UDF_HOST_DURABILITY").as_deref() {
-            None => None,
-            Some("full") => Some(Durability::Full),
-            Some("os") => Some(Durability::Os),
-            Some(other) => return Err(bad("UDF_HOST_DURABILITY", other, "`full` or `os`")),
-        };
-        let paths = get("UDF_HOST_UDFS").unwrap_or_default();
-        Ok(Self {
-            udfs: paths.split(':').filter(|part| !part.is_empty()).map(PathBuf::from).collect(),
-            plugins: Vec::new(),
-            only: flag("UDF_HOST_ONLY")?,
-            no_build: flag("UDF_HOST_NO_BUILD")?,
-            // `OPENFUSED_APP_DIR_STATE` is not read here: the store's own chain does it for each call.
-            app_dir: None,
-            durability,
-            port: number(&get, "UDF_HOST_PORT")?,
-            exit_with_parent: None,
-            agent: flag("UDF_HOST_AGENT")?,
-            log: get("UDF_HOST_LOG"),
-            body_limit: number(&get, "UDF_HOST_BODY_LIMIT")?,
-            timeout_ms: number(&get, "UDF_HOST_TIMEOUT_MS")?,
-            in_flight: number(&get, "UDF_HOST_IN_FLIGHT")?,
-            no_watch: flag("UDF_HOST_NO_WATCH")?,
-            build_timeout: number(&get, "UDF_HOST_BUILD_TIMEOUT")?,
-            max_versions: number(&get, "UDF_HOST_MAX_VERSIONS")?,
-            lane: match get("UDF_HOST_LANE").as_deref() {
-                None => None,
-                Some("inline") => Some(LaneChoice::Inline),
-                Some("worker") => Some(LaneChoice::Worker),
-                Some(other) => return Err(bad("UDF_HOST_LANE", other, "`inline` or `worker`")),
-            },
-            workers: number(&get, "UDF_HOST_WORKERS")?,
-            worker_idle: match number(&get, "UDF_HOST_WORKER_IDLE")? {
-                Some(0) => {
-                    return Err(bad("UDF_HOST_WORKER_IDLE", "0", "a number of seconds from 1 on"));
-                }
-                given => given,
-            },
-            worker_memory: match number::<u64>(&get, "UDF_HOST_WORKER_MEMORY")? {
-                Some(few) if few < LEAST_MEMORY => {
-                    let least = format!("a number of MiB from {LEAST_MEMORY} on");
-                    return Err(bad("UDF_HOST_WORKER_MEMORY", &few.to_string(), &least));
-                }
-                given => given,
-            },
-            cache_dir: get("UDF_HOST_CACHE").map(PathBuf::from),
-            sql_engine: get("UDF_HOST_SQL_ENGINE")
-                .map(|name| {
-                    name.parse()
-                        .map_err(|_| bad("UDF_HOST_SQL_ENGINE", &name, "`sqlite` or `duckdb`"))
-                })
-                .transpose()?,
-            sql_timeout: match get("UDF_HOST_SQL_TIMEOUT") {
-                None => None,
-                Some(text) => Some(sql_seconds(&text).map_err(|_| {
-                    bad("UDF_HOST_SQL_TIMEOUT", &text, "a number of seconds above 0")
-                })?),
-            },
-            duckdb_lib_dir: get("DUCKDB_LIB_DIR").map(PathBuf::from),
-            hook_secret: get("UDF_HOST_HOOK_SECRET").map(HookSecret),
-            hook_base_path: get("UDF_HOST_HOOK_BASE_PATH"),
-        })
-    }
-
-    /// Reads a settings file (TOML; the keys are the flags' names). A missing file says nothing.
-    ///
-    /// # Errors
-    /// An unreadable file, broken TOML, an unknown key.
-    pub fn from_file(path: &Path) -> Result<Self, HostError> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
-            Err(error) => return Err(HostError::io("read", path, &error)),
-        };
-        toml::from_str(&text).map_err(|error| HostError::Config {
-            place: path.display().to_string(),
-            message: error.to_string().trim_end().to_owned(),
-        })
     }
 }
 
@@ -361,14 +207,6 @@ impl Config {
     }
 }
 
-/// Seconds that a statement may take: above zero, and short enough to be waited for.
-pub(crate) fn sql_seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
-        _ => Err("expected a number of seconds, above 0".to_owned()),
-    }
-}
-
 /// A host that runs where cargo built it keeps its copies there as well, in `target`: they go with a `cargo clean`, and
 /// a `HOME` that is not the user's own (a sandbox, a state folder under test) gets no files of ours.
 fn default_cache(home: Option<&Path>, xdg_cache: Option<&Path>, target: Option<&Path>) -> PathBuf {
@@ -382,17 +220,6 @@ fn default_cache(home: Option<&Path>, xdg_cache: Option<&Path>, target: Option<&
             std::env::temp_dir().join(format!("udf-host-{}", rustix::process::getuid().as_raw()))
         }
     }
-}
-
-fn number<T: std::str::FromStr>(
-    get: &impl Fn(&str) -> Option<String>,
-    name: &str,
-) -> Result<Option<T>, HostError> {
-    get(name).map(|text| text.parse().map_err(|_| bad(name, &text, "a number"))).transpose()
-}
-
-fn bad(name: &str, value: &str, expected: &str) -> HostError {
-    HostError::Config { place: name.to_owned(), message: format!("`{value}` is not {expected}") }
 }
 
 #[cfg(test)]
