@@ -371,6 +371,12 @@ fn what_sqlite_understands_keeps_its_meaning() {
         ("SELECT 7 / 2 AS x", json!([{"x": 3}])),
         ("SELECT 'A' LIKE 'a' AS x", json!([{"x": 1}])),
         ("SELECT CAST('2026-03-01' AS INTEGER) AS x", json!([{"x": 2026}])),
+        ("SELECT t.[1] AS x FROM (SELECT 5 AS [1]) AS t", json!([{"x": 5}])),
+        ("SELECT date FROM (SELECT max(id) AS date FROM {{read}})", json!([{"date": "task_c2"}])),
+        (
+            "SELECT anti.id FROM {{read}} AS anti WHERE anti.id = 'task_a1'",
+            json!([{"id": "task_a1"}]),
+        ),
     ] {
         assert_eq!(rows(Box::new(Sqlite), statement), Ok(want), "{statement}");
     }

@@ -35,6 +35,8 @@ pub(in super::super) fn mistaken(sql: &str) -> Option<&'static str> {
         } else if operator(at, "[")
             && at > 0
             && tokens[at - 1].end == tokens[at].start
+            // What stands after a point or an operator is a name to SQLite, and nothing to DuckDB.
+            && !matches!(tokens[at - 1].kind, Kind::Operator(before) if before != ")" && before != "]")
             && is_place(at, &tokens)
         {
             return Some("`x[1]` and `x[1:2]`");

@@ -144,17 +144,16 @@ impl Parser<'_> {
         let mut expr = self.primary()?;
         loop {
             self.higher()?;
-            let boxed = Box::new(expr.clone());
-            if self.take("::") {
-                expr = Expr::Cast(boxed, self.written()?, false);
+            expr = if self.take("::") {
+                Expr::Cast(Box::new(expr), self.written()?, false)
             } else if self.take("[") {
-                expr = self.subscript(boxed)?;
+                self.subscript(Box::new(expr))?
             } else if self.next_is(".") && !self.operator_at(1, "*") {
                 self.at += 1;
-                expr = Expr::Field(boxed, self.name()?);
+                Expr::Field(Box::new(expr), self.name()?)
             } else {
                 return Ok(expr);
-            }
+            };
         }
     }
 
