@@ -6,6 +6,9 @@
 use super::{Result, Untranslated};
 use crate::sql::lexer::{Dialect, Piece, Quoting, split};
 
+/// Tokens of a statement that people or agents write.
+const MOST: usize = 20_000;
+
 /// One token, and where it stands in the statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token {
@@ -160,6 +163,9 @@ impl Tokens {
                 self.push(Kind::Operator(operator), operator.len());
                 operator.len()
             };
+            if self.all.len() > MOST {
+                return Err(Untranslated);
+            }
             rest = &rest[len..];
         }
         Ok(())
