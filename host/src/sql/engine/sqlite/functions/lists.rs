@@ -208,14 +208,14 @@ fn distinct(items: Vec<&str>) -> Result<Value> {
     Ok(list(items.into_iter().filter(is_new)))
 }
 
-/// Where it is first, counted from 1; null for nowhere.
+/// Where it is first, counted from 1; null for nowhere. A null is found like anything else.
 fn position(context: &Context<'_>) -> Result<Value> {
     let (Some(list), Some(wanted)) = (json_at(context, 0)?, json_at(context, 1)?) else {
         return Ok(Value::Null);
     };
     let wanted = value_of(wanted, false);
     let found = list.items().position(|item| value_of(item, false) == wanted);
-    Ok(found.filter(|_| wanted != Value::Null).map_or(Value::Null, |at| count(at + 1)))
+    Ok(found.map_or(Value::Null, |at| count(at + 1)))
 }
 
 fn joined(context: &Context<'_>) -> Result<Value> {
@@ -241,6 +241,9 @@ fn list_text(context: &Context<'_>) -> Result<Value> {
         return Ok(Value::Null);
     };
     let texts = list.items().filter_map(plain_text).collect::<Vec<_>>();
+    if texts.is_empty() && list.items().next().is_some() {
+        return Ok(Value::Null);
+    }
     if texts.len().saturating_mul(separator.len()) > LONGEST {
         return refuse("the value would be too large");
     }

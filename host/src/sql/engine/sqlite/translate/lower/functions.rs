@@ -230,11 +230,19 @@ impl Lower<'_> {
             ("list_append" | "array_append" | "array_push_back", [List(item), of])
                 if **item == **of =>
             {
-                let sql = format!("_joined({}, _array({}))", args[0].sql, casts::json(&args[1])?);
+                let sql = format!(
+                    "_joined(coalesce({}, '[]'), _array({}))",
+                    args[0].sql,
+                    casts::json(&args[1])?
+                );
                 Typed::new(sql, (*types[0]).clone())
             }
             ("list_prepend" | "array_prepend", [of, List(item)]) if **item == **of => {
-                let sql = format!("_joined(_array({}), {})", casts::json(&args[0])?, args[1].sql);
+                let sql = format!(
+                    "_joined(_array({}), coalesce({}, '[]'))",
+                    casts::json(&args[0])?,
+                    args[1].sql
+                );
                 Typed::new(sql, (*types[1]).clone())
             }
             ("floor" | "ceil" | "ceiling" | "trunc", [Integer | Double]) => {
@@ -271,7 +279,12 @@ impl Lower<'_> {
                 Typed::new(sql("_reversed", &args), (*types[0]).clone())
             }
             ("list_concat" | "array_concat" | "list_cat", [List(a), List(b)]) if a == b => {
-                Typed::new(sql("_joined", &args), (*types[0]).clone())
+                // Nothing to add is no nothing; `||` has it the other way.
+                let sql = format!(
+                    "_joined(coalesce({}, '[]'), coalesce({}, '[]'))",
+                    args[0].sql, args[1].sql
+                );
+                Typed::new(sql, (*types[0]).clone())
             }
             ("list_extract" | "array_extract" | "list_element", [List(item), Integer]) => {
                 item_of("_item", &args[0].sql, &args[1].sql, item)

@@ -141,6 +141,10 @@ impl Lower<'_> {
         if let Some(place) = place(&sort.by, columns)? {
             return Ok(place.to_string());
         }
+        // To sort by what is the same for all is an error to DuckDB.
+        if matches!(sort.by, Expr::Text(_) | Expr::Boolean(_) | Expr::Null) {
+            return Err(Untranslated);
+        }
         let by = self.expr(&sort.by, scope)?;
         if select.distinct || !by.of.sorts() {
             Err(Untranslated)
