@@ -201,6 +201,10 @@ fn a_configuration_as_deep_as_json_may_be_ends_nothing() {
         let start = answer.text.get(..200).unwrap_or(&answer.text);
         assert_eq!(answer.status, 200, "{start}");
         assert!(start.contains(r#""rows":[{"one":1}]"#), "{start}");
+        let file = folder.path().join("deep.json");
+        write(&file, format!("{}{query}{}", open.repeat(levels), close.repeat(levels)).as_bytes());
+        let (exit, stdout, stderr) = verify(&file, folder.path(), &[], &[]);
+        assert_eq!((exit, stdout.trim()), (0, "q0  ok  1 row of one"), "{stderr}");
         let answer = ask(&deep(open, close, levels + 2));
         assert!(answer.status == 400 && answer.text.contains("1024"), "{}", answer.text);
     }

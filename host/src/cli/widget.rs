@@ -4,7 +4,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use json_text::Json;
+use json_text::{Json, Specials};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
 
 use super::{Exit, exit, output, sql, visible};
 use crate::Host;
@@ -60,13 +62,12 @@ impl Widget {
 impl Verify {
     fn run(self, config: Config) -> Result<Exit, HostError> {
         let text = read(&self.file)?;
-        let config_of_widget =
-            serde_json::from_str(&text).map_err(|error| HostError::BadRequest {
-                message: format!(
-                    "`{}` is no widget configuration, a JSON object: {error}",
-                    self.file.display()
-                ),
-            })?;
+        let config_of_widget = configuration(&text).map_err(|error| HostError::BadRequest {
+            message: format!(
+                "`{}` is no widget configuration, a JSON object: {error}",
+                self.file.display()
+            ),
+        })?;
         let params = sql::params(&self.params)?;
         let host = Host::start(config)?;
         let operations = Dispatched::new(&host, "widget");
@@ -88,6 +89,14 @@ impl Verify {
         let failed = outcome.answers.iter().any(|(_, answer)| answer.is_err());
         Ok(if failed { Exit::Failed } else { Exit::Done })
     }
+}
+
+/// A JSON object, as deep as one may be that is sent to a host.
+fn configuration(text: &str) -> Result<Map<String, Value>, String> {
+    json_text::check(text, Specials::Refuse).map_err(|error| error.to_string())?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.disable_recursion_limit();
+    Map::deserialize(&mut reader).map_err(|error| error.to_string())
 }
 
 fn read(file: &Path) -> Result<String, HostError> {
