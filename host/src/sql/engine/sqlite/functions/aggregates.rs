@@ -28,7 +28,28 @@ pub(super) fn register_translated(connection: &Connection, flags: FunctionFlags)
     {
         connection.create_aggregate_function(name, 1, flags, which)?;
     }
-    Ok(())
+    connection.create_aggregate_function("_only", 1, flags, Only)
+}
+
+/// The value of the only row there may be; null if there is none.
+struct Only;
+
+impl Aggregate<Option<Value>, Value> for Only {
+    fn init(&self, _: &mut Context<'_>) -> Result<Option<Value>> {
+        Ok(None)
+    }
+
+    fn step(&self, context: &mut Context<'_>, value: &mut Option<Value>) -> Result<()> {
+        if value.is_some() {
+            return refuse("a subquery that stands for one value gives more than one row");
+        }
+        *value = Some(owned(context.get_raw(0)));
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, value: Option<Option<Value>>) -> Result<Value> {
+        Ok(value.flatten().unwrap_or(Value::Null))
+    }
 }
 
 /// One of the values, by their order.
@@ -179,18 +200,20 @@ impl Aggregate<Numbers, Option<f64>> for Quantile {
     }
 }
 
-/// How often a condition holds.
+/// How often a condition holds; null if it never was anything but null.
 struct CountIf;
 
-impl Aggregate<i64, i64> for CountIf {
-    fn init(&self, _: &mut Context<'_>) -> Result<i64> {
-        Ok(0)
+impl Aggregate<Option<i64>, Option<i64>> for CountIf {
+    fn init(&self, _: &mut Context<'_>) -> Result<Option<i64>> {
+        Ok(None)
     }
 
-    fn step(&self, context: &mut Context<'_>, count: &mut i64) -> Result<()> {
+    fn step(&self, context: &mut Context<'_>, count: &mut Option<i64>) -> Result<()> {
         match context.get_raw(0) {
-            ValueRef::Null | ValueRef::Integer(0) => {}
-            ValueRef::Integer(_) => *count += 1,
+            ValueRef::Null => {}
+            ValueRef::Integer(holds) => {
+                *count = Some(count.unwrap_or(0) + i64::from(holds != 0));
+            }
             ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => {
                 return refuse("a condition is needed");
             }
@@ -198,7 +221,7 @@ impl Aggregate<i64, i64> for CountIf {
         Ok(())
     }
 
-    fn finalize(&self, _: &mut Context<'_>, count: Option<i64>) -> Result<i64> {
-        Ok(count.unwrap_or(0))
+    fn finalize(&self, _: &mut Context<'_>, count: Option<Option<i64>>) -> Result<Option<i64>> {
+        Ok(count.flatten())
     }
 }

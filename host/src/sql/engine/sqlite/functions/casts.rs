@@ -8,7 +8,6 @@ use rusqlite::{Connection, Result};
 
 use super::times::Time;
 use super::{Function, refuse, text};
-use crate::sql::table::compact;
 
 pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<()> {
     let functions: &[(&str, i32, Function)] = &[
@@ -21,7 +20,14 @@ pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<
         ("_text_of_double", 1, text_of_double),
         ("_lower", 1, |c| changed(c, lower)),
         ("_upper", 1, |c| changed(c, upper)),
+        ("_plus", 2, |c| calculated(c, i64::checked_add, |a, b| a + b)),
+        ("_minus", 2, |c| calculated(c, i64::checked_sub, |a, b| a - b)),
+        ("_times", 2, |c| calculated(c, i64::checked_mul, |a, b| a * b)),
+        ("_whole_quotient", 2, |c| divided(c, i64::checked_div)),
+        ("_remainder", 2, |c| divided(c, i64::checked_rem)),
         ("_quotient", 2, quotient),
+        ("_round", 1, |c| rounded(c, f64::round)),
+        ("_round", 2, rounded_to),
         ("_floor", 1, |c| rounded(c, f64::floor)),
         ("_ceil", 1, |c| rounded(c, f64::ceil)),
         ("_trunc", 1, |c| rounded(c, f64::trunc)),
@@ -116,7 +122,8 @@ fn time(context: &Context<'_>, of: &str, write: fn(&Time) -> String) -> Result<V
     let trimmed = text.trim_matches(|c: char| c.is_ascii_whitespace());
     match Time::read(trimmed) {
         Some(time) => Ok(Value::Text(write(&time))),
-        None if trimmed.starts_with(|c: char| c.is_ascii_digit()) => unknown(text, of),
+        // After a minus, a year before ours or `infinity`.
+        None if trimmed.starts_with(|c: char| c.is_ascii_digit() || c == '-') => unknown(text, of),
         None if trimmed.chars().all(|c| c.is_ascii_alphabetic()) && !trimmed.is_empty() => {
             // `epoch`, `infinity` …
             match trimmed.to_ascii_lowercase().as_str() {
@@ -133,28 +140,90 @@ fn json(context: &Context<'_>) -> Result<Value> {
     if json_text::check(text, Specials::Refuse).is_err() {
         return invalid(text, "JSON", tries(context));
     }
-    Ok(Value::Text(compact(text).into_owned()))
+    Ok(Value::Text(text.to_owned()))
 }
 
 fn text_of_double(context: &Context<'_>) -> Result<Value> {
     Ok(match context.get_raw(0) {
+        ValueRef::Real(number) if number.is_infinite() => {
+            Value::Text(if number > 0.0 { "inf" } else { "-inf" }.to_owned())
+        }
         ValueRef::Real(number) => Value::Text(json_text::float_text(number)),
         _ => Value::Null,
     })
 }
 
-/// Division of numbers, never of whole ones alone.
-#[expect(clippy::cast_precision_loss, reason = "as DuckDB divides integers")]
-fn quotient(context: &Context<'_>) -> Result<Value> {
-    let number = |at: usize| match context.get_raw(at) {
+/// A number as a double; `None` for null.
+#[expect(clippy::cast_precision_loss, reason = "as DuckDB widens integers")]
+fn number(value: ValueRef<'_>) -> Option<f64> {
+    match value {
         ValueRef::Integer(number) => Some(number as f64),
         ValueRef::Real(number) => Some(number),
         _ => None,
+    }
+}
+
+/// A double. SQLite would make null of one that is no number, which is another value to DuckDB.
+fn real(number: f64) -> Result<Value> {
+    if number.is_nan() {
+        refuse("the result of a calculation is no number (NaN), which the sqlite engine has not")
+    } else {
+        Ok(Value::Real(number))
+    }
+}
+
+/// A calculation with two integers, or with doubles. SQLite would make a double of an integer that does not fit.
+fn calculated(
+    context: &Context<'_>,
+    whole: fn(i64, i64) -> Option<i64>,
+    double: fn(f64, f64) -> f64,
+) -> Result<Value> {
+    match (context.get_raw(0), context.get_raw(1)) {
+        (ValueRef::Integer(a), ValueRef::Integer(b)) => match whole(a, b) {
+            Some(number) => Ok(Value::Integer(number)),
+            None => refuse("the result of a calculation does not fit an integer of 64 bits"),
+        },
+        (a, b) => match (number(a), number(b)) {
+            (Some(a), Some(b)) => real(double(a, b)),
+            _ => Ok(Value::Null),
+        },
+    }
+}
+
+/// A division of integers; null by zero.
+fn divided(context: &Context<'_>, divide: fn(i64, i64) -> Option<i64>) -> Result<Value> {
+    match (context.get_raw(0), context.get_raw(1)) {
+        (ValueRef::Integer(_), ValueRef::Integer(0)) => Ok(Value::Null),
+        (ValueRef::Integer(a), ValueRef::Integer(b)) => match divide(a, b) {
+            Some(number) => Ok(Value::Integer(number)),
+            None => refuse("the result of a division does not fit an integer of 64 bits"),
+        },
+        _ => Ok(Value::Null),
+    }
+}
+
+/// Division of numbers, never of whole ones alone: infinite by zero.
+fn quotient(context: &Context<'_>) -> Result<Value> {
+    match (number(context.get_raw(0)), number(context.get_raw(1))) {
+        (Some(a), Some(b)) => real(a / b),
+        _ => Ok(Value::Null),
+    }
+}
+
+/// To so many decimal places, to the left of the point if negative: what is half goes away from zero, of the double that
+/// it is after it was shifted.
+fn rounded_to(context: &Context<'_>) -> Result<Value> {
+    let (Some(value), Some(places)) = (number(context.get_raw(0)), number(context.get_raw(1)))
+    else {
+        return Ok(Value::Null);
     };
-    Ok(match (number(0), number(1)) {
-        (Some(_), Some(0.0)) | (None, _) | (_, None) => Value::Null,
-        (Some(a), Some(b)) => Value::Real(a / b),
-    })
+    let shift = 10_f64.powf(places.abs());
+    let (rounded, beyond) = if places < 0.0 {
+        ((value / shift).round() * shift, 0.0)
+    } else {
+        ((value * shift).round() / shift, value)
+    };
+    real(if rounded.is_finite() { rounded } else { beyond })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a double is what DuckDB gives")]

@@ -11,9 +11,9 @@ use super::{Function, refuse};
 pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<()> {
     let functions: &[(&str, i32, Function)] = &[
         ("_texts", 2, |c| cast(c, text_item)),
-        ("_jsons", 2, |c| cast(c, |item| item.text().to_owned())),
+        ("_jsons", 2, |c| cast(c, rewritten)),
         ("_shaped", 2, shaped),
-        ("_path", 2, |c| at_path(c, |found| Value::Text(found.text().to_owned()))),
+        ("_path", 2, |c| at_path(c, |found| Value::Text(rewritten(found)))),
         ("_path_text", 2, |c| {
             at_path(c, |found| plain_text(found).map_or(Value::Null, Value::Text))
         }),
@@ -50,13 +50,64 @@ pub(super) fn plain_text(json: Json<'_>) -> Option<String> {
     match json.kind() {
         Kind::Null => None,
         Kind::String => json.as_str().map(|text| text.into_owned()),
-        // DuckDB writes a double in its shortest form.
-        Kind::Number if json.text().contains('.') => {
-            let shortest = json.as_f64().map(json_text::float_text);
-            shortest.filter(|text| !text.contains('e')).or_else(|| Some(json.text().to_owned()))
-        }
-        _ => Some(json.text().to_owned()),
+        _ => Some(rewritten(json)),
     }
+}
+
+/// JSON as DuckDB writes it when it was taken out of other JSON.
+pub(super) fn rewritten(json: Json<'_>) -> String {
+    let mut out = String::new();
+    put_rewritten(json, &mut out);
+    out
+}
+
+fn put_rewritten(json: Json<'_>, out: &mut String) {
+    match json.kind() {
+        Kind::Array => {
+            out.push('[');
+            for (at, item) in json.items().enumerate() {
+                out.push_str(if at > 0 { "," } else { "" });
+                put_rewritten(item, out);
+            }
+            out.push(']');
+        }
+        Kind::Object => {
+            out.push('{');
+            for (at, (name, value)) in json.fields().enumerate() {
+                out.push_str(if at > 0 { "," } else { "" });
+                json_text::quote(&name, out);
+                out.push(':');
+                put_rewritten(value, out);
+            }
+            out.push('}');
+        }
+        Kind::String => json_text::quote(&json.as_str().unwrap_or_default(), out),
+        // A double in its shortest form.
+        Kind::Number if json.text().contains(['.', 'e', 'E']) => match json.as_f64() {
+            Some(number) => put_double(number, out),
+            None => out.push_str(json.text()),
+        },
+        Kind::Null | Kind::Bool | Kind::Number => out.push_str(json.text()),
+    }
+}
+
+/// A finite double as DuckDB writes it in JSON, in its shortest form.
+pub(super) fn put_double(number: f64, out: &mut String) {
+    if number == 0.0 || (1e-6..1e21).contains(&number.abs()) {
+        let text = number.to_string();
+        out.push_str(&text);
+        out.push_str(if text.contains('.') { "" } else { ".0" });
+    } else {
+        out.push_str(&format!("{number:e}"));
+    }
+}
+
+/// A member of an object: the first of this name.
+pub(super) fn member<'a>(json: Json<'a>, name: &str) -> Option<Json<'a>> {
+    if !json.is_object() {
+        return None;
+    }
+    json.fields().find(|(other, _)| other == name).map(|(_, value)| value)
 }
 
 /// The members that a structure names, each as it says: an object, `"VARCHAR"` or `"JSON"`. What is missing is null.
@@ -72,14 +123,17 @@ fn shaped(context: &Context<'_>) -> Result<Value> {
         };
     }
     let mut out = String::new();
-    put_shaped(Some(json), structure, &mut out);
+    put_shaped(Some(json), structure, &mut out)?;
     Ok(Value::Text(out))
 }
 
-fn put_shaped(json: Option<Json<'_>>, structure: Json<'_>, out: &mut String) {
-    let Some(json) = json.filter(|json| !json.is_null()) else { return out.push_str("null") };
+fn put_shaped(json: Option<Json<'_>>, structure: Json<'_>, out: &mut String) -> Result<()> {
+    let Some(json) = json.filter(|json| !json.is_null()) else {
+        out.push_str("null");
+        return Ok(());
+    };
     if structure.eq_str("JSON") {
-        out.push_str(json.text());
+        out.push_str(&rewritten(json));
     } else if !structure.is_object() {
         out.push_str(&text_item(json));
     } else if json.is_object() {
@@ -88,12 +142,13 @@ fn put_shaped(json: Option<Json<'_>>, structure: Json<'_>, out: &mut String) {
             out.push_str(if at > 0 { "," } else { "" });
             json_text::quote(&name, out);
             out.push(':');
-            put_shaped(json.get(&name), of, out);
+            put_shaped(member(json, &name), of, out)?;
         }
         out.push('}');
     } else {
-        out.push_str("null");
+        return refuse("a JSON value that is no object stands where one is expected");
     }
+    Ok(())
 }
 
 fn type_name(json: Json<'_>) -> Value {
@@ -101,9 +156,9 @@ fn type_name(json: Json<'_>) -> Value {
     let name = match json.kind() {
         Kind::Null => "NULL",
         Kind::Bool => "BOOLEAN",
-        Kind::Number if !whole => "DOUBLE",
-        Kind::Number if json.text().starts_with('-') => "BIGINT",
-        Kind::Number => "UBIGINT",
+        Kind::Number if whole && json.text().parse::<u64>().is_ok() => "UBIGINT",
+        Kind::Number if whole && json.text().parse::<i64>().is_ok() => "BIGINT",
+        Kind::Number => "DOUBLE",
         Kind::String => "VARCHAR",
         Kind::Array => "ARRAY",
         Kind::Object => "OBJECT",
@@ -148,13 +203,8 @@ fn at_path(context: &Context<'_>, make: fn(Json<'_>) -> Value) -> Result<Value> 
                 None if path.starts_with('/') => {
                     return refuse("a JSON pointer is not known here; write `$.a.b`");
                 }
-                None => {
-                    if json.is_object() {
-                        json.get(path)
-                    } else {
-                        None
-                    }
-                }
+                None if path.is_empty() => return refuse("a path must not be empty"),
+                None => member(json, path),
             }
         }
         _ => return refuse("a path is a text or a number"),
@@ -168,14 +218,14 @@ fn walk<'a>(json: Json<'a>, mut steps: &str) -> Option<Option<Json<'a>>> {
     while !steps.is_empty() {
         let (next, rest) = if let Some(name) = steps.strip_prefix(".\"") {
             let (name, rest) = name.split_once('"')?;
-            (at.filter(|json| json.is_object()).and_then(|json| json.get(name)), rest)
+            (at.and_then(|json| member(json, name)), rest)
         } else if let Some(name) = steps.strip_prefix('.') {
             let len = name.find(['.', '[']).unwrap_or(name.len());
             let (name, rest) = name.split_at(len);
             if name.is_empty() || name.contains(['*', '"', ']']) {
                 return None;
             }
-            (at.filter(|json| json.is_object()).and_then(|json| json.get(name)), rest)
+            (at.and_then(|json| member(json, name)), rest)
         } else {
             let (place, rest) = steps.strip_prefix('[')?.split_once(']')?;
             let place = place.parse::<usize>().ok()?;

@@ -7,7 +7,7 @@ use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Result};
 
-use super::json::plain_text;
+use super::json::{self, plain_text};
 use super::{Function, integer, refuse, text};
 
 /// The longest text that is made here.
@@ -76,10 +76,8 @@ fn json_of(context: &Context<'_>) -> Result<Value> {
     match context.get_raw(0) {
         ValueRef::Null => out.push_str("null"),
         ValueRef::Integer(number) => out.push_str(&number.to_string()),
-        ValueRef::Real(number) if number.is_finite() => {
-            out.push_str(&json_text::float_text(number))
-        }
-        ValueRef::Real(_) => out.push_str("null"),
+        ValueRef::Real(number) if number.is_finite() => json::put_double(number, &mut out),
+        ValueRef::Real(_) => return refuse("a number in a list or a struct is infinite"),
         ValueRef::Text(bytes) => json_text::quote(std::str::from_utf8(bytes)?, &mut out),
         ValueRef::Blob(_) => return refuse("a blob has no JSON"),
     }
@@ -151,7 +149,11 @@ fn member(context: &Context<'_>) -> Result<Value> {
     let (Some(object), Some(name)) = (json_at(context, 0)?, text(context, 1)?) else {
         return Ok(Value::Null);
     };
-    let found = if object.is_object() { object.get(name) } else { None };
+    let found = json::member(object, name);
+    // Out of JSON, not out of what was made here.
+    if let (ValueRef::Integer(2), Some(item)) = (context.get_raw(2), found) {
+        return Ok(Value::Text(json::rewritten(item)));
+    }
     Ok(found.map_or(Value::Null, |item| value_of(item, is_raw(context))))
 }
 

@@ -58,11 +58,12 @@ impl Time {
             return Some(Self { date, of_day: 0 });
         }
         let clock = rest.strip_prefix(['T', ' '])?;
-        let clock = clock.strip_suffix('Z').unwrap_or(clock);
+        let zoned = clock.strip_suffix('Z');
+        let clock = zoned.unwrap_or(clock);
         let (whole, fraction) = clock.split_once('.').unwrap_or((clock, ""));
         let (hour, minute) = (number(whole, 0, 2)?, number(whole, 3, 5)?);
         let second = match whole.len() {
-            5 if fraction.is_empty() => 0,
+            5 if fraction.is_empty() && zoned.is_none() => 0,
             8 if whole.as_bytes()[5] == b':' => number(whole, 6, 8)?,
             _ => return None,
         };
@@ -147,8 +148,9 @@ fn add(context: &Context<'_>) -> Result<Value> {
         return Ok(Value::Null);
     };
     let sign = context.get::<i64>(2)?;
-    let sum = interval(text)
-        .and_then(|(months, days, micros)| time.plus(sign * months, sign * days, sign * micros));
+    let sum = interval(text).and_then(|(months, days, micros)| {
+        time.plus(months.checked_mul(sign)?, days.checked_mul(sign)?, micros.checked_mul(sign)?)
+    });
     match sum {
         Some(sum) => Ok(Value::Text(sum.text())),
         None => refuse("the time stamp is out of range"),
@@ -183,7 +185,7 @@ fn seconds(context: &Context<'_>) -> Result<Value> {
 
 fn milliseconds(context: &Context<'_>) -> Result<Value> {
     let Some(time) = time(context, 0)? else { return Ok(Value::Null) };
-    Ok(Value::Integer(time.micros().div_euclid(1000)))
+    Ok(Value::Integer(time.micros() / 1000))
 }
 
 /// Of the month.

@@ -1,9 +1,10 @@
 //! Statements that only DuckDB's language explains, in SQLite's: `x::DATE`, `EXCLUDE`, `QUALIFY`, `PIVOT`, lists …
 //!
 //! Only a statement that SQLite itself does not understand comes here, so that none changes its meaning, and the few that
-//! it would take for something else ([`mistaken`]). What is translated means, all of it, what it means to DuckDB: division is exact, NULLs come last, `LIKE` minds case. The tree
-//! ([`tree`], read by [`parser`]) is written down anew by [`lower`], which knows the type of each expression. What cannot
-//! be said exactly is [`Untranslated`]; the statement then has SQLite's own error.
+//! it would take for something else ([`mistaken`]). What is translated means, all of it, what it means to DuckDB: division
+//! is exact, NULLs come last, `LIKE` minds case. The tree ([`tree`], read by [`parser`]) is written down anew by
+//! [`lower`], which knows the type of each expression. What cannot be said exactly is [`Untranslated`]; the statement then
+//! has SQLite's own error.
 //!
 //! Dates and time stamps are texts that sort as they should, an interval is a text that is never shown or compared, and
 //! lists and structs are JSON.

@@ -84,6 +84,9 @@ const RESERVED: &[&str] = &[
     "with",
 ];
 
+/// How the names start that a translation makes up.
+const OURS: &[&str] = &["_made", "_cell", "_sort", "_qualifies", "_series", "_column"];
+
 /// Reads one statement, all of it.
 pub(super) fn parse(sql: &str) -> Result<Query> {
     let mut parser = Parser { sql, tokens: tokens(sql)?, at: 0, depth: 0, height: 0 };
@@ -150,6 +153,12 @@ impl Parser<'_> {
             Kind::Word(word) if !Self::is_reserved(word) => word.clone(),
             Kind::Word(_) | Kind::Text(_) | Kind::Number(_) | Kind::Operator(_) => return None,
         };
+        // Only names of ours start like this.
+        if OURS.iter().any(|ours| {
+            name.get(..ours.len()).is_some_and(|start| start.eq_ignore_ascii_case(ours))
+        }) {
+            return None;
+        }
         self.at += 1;
         Some(name)
     }
@@ -260,10 +269,10 @@ impl Parser<'_> {
                 return Ok(left);
             };
             let all = self.words("all");
-            if all && operator == "EXCEPT" {
+            let by_name = self.words("by name");
+            if operator == "EXCEPT" && (all || by_name) {
                 return Err(Untranslated);
             }
-            let by_name = self.words("by name");
             let operator = if all { "UNION ALL" } else { operator };
             self.higher()?;
             left = Body::Both(
@@ -278,7 +287,7 @@ impl Parser<'_> {
     fn intersection(&mut self) -> Result<Body> {
         let mut left = self.rows()?;
         while self.words("intersect") {
-            if self.words("all") {
+            if self.words("all") || self.words("by name") {
                 return Err(Untranslated);
             }
             self.higher()?;

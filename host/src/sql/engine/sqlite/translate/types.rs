@@ -158,9 +158,14 @@ impl Scope<'_> {
             if let [table, name, ..] = path
                 && let Some(source) =
                     at.sources.iter().find(|source| source.alias.eq_ignore_ascii_case(table))
-                && let Some(column) = source.column(name)
             {
-                return Ok((at.grouped(column)?, 2));
+                if let Some(column) = source.column(name) {
+                    return Ok((at.grouped(column)?, 2));
+                }
+                // A table further out of this name is hidden, and what is written down would not find it.
+                if at.column(table)?.is_none() {
+                    return Err(Untranslated);
+                }
             }
             if let Some(column) = at.column(&path[0])? {
                 return Ok((at.grouped(column)?, 1));

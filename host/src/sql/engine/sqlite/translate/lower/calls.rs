@@ -52,49 +52,54 @@ pub(super) fn is_aggregate(name: &str) -> bool {
 
 /// Whether it is an aggregate, or is made of one.
 pub(super) fn has_aggregate(expr: &Expr) -> bool {
-    let any = |all: &[&Expr]| all.iter().any(|expr| has_aggregate(expr));
+    finds(expr, &|call| call.over.is_none() && is_aggregate(&call.name))
+}
+
+/// Whether it is a call of this kind, or is made of one.
+pub(super) fn finds(expr: &Expr, wanted: &dyn Fn(&Call) -> bool) -> bool {
+    let one = |expr: &Expr| finds(expr, wanted);
     match expr {
         Expr::Call(call) => {
-            call.over.is_none() && is_aggregate(&call.name)
-                || call.args.iter().any(has_aggregate)
+            wanted(call)
+                || call.args.iter().any(one)
                 || call.over.as_ref().is_some_and(|over| {
-                    over.partition.iter().any(has_aggregate)
-                        || over.order.iter().any(|sort| has_aggregate(&sort.by))
+                    over.partition.iter().any(one) || over.order.iter().any(|sort| one(&sort.by))
                 })
         }
         Expr::Parens(a)
         | Expr::Not(a)
         | Expr::Negative(a)
         | Expr::IsNull(a, _)
-        | Expr::Cast(a, ..) => has_aggregate(a),
-        Expr::Field(a, _) | Expr::InQuery(a, ..) => has_aggregate(a),
+        | Expr::Cast(a, ..)
+        | Expr::Field(a, _)
+        | Expr::InQuery(a, ..) => one(a),
         Expr::Binary(_, a, b)
         | Expr::IsDistinct(a, b, _)
         | Expr::Like(_, a, b, _)
-        | Expr::Index(a, b) => any(&[a, b]),
-        Expr::Between(a, b, c, _) => any(&[a, b, c]),
-        Expr::In(a, list, _) => has_aggregate(a) || list.iter().any(has_aggregate),
+        | Expr::Index(a, b) => one(a) || one(b),
+        Expr::Between(a, b, c, _) => one(a) || one(b) || one(c),
+        Expr::In(a, list, _) => one(a) || list.iter().any(one),
         Expr::Case(of, whens, otherwise) => {
-            of.iter().chain(otherwise).any(|expr| has_aggregate(expr))
-                || whens.iter().any(|(when, then)| any(&[when, then]))
+            of.iter().chain(otherwise).any(|expr| one(expr))
+                || whens.iter().any(|(when, then)| one(when) || one(then))
         }
-        Expr::List(items) => items.iter().any(has_aggregate),
-        Expr::Struct(fields) => fields.iter().any(|(_, value)| has_aggregate(value)),
-        Expr::Map(entries) => entries.iter().any(|(_, value)| has_aggregate(value)),
+        Expr::List(items) => items.iter().any(one),
+        Expr::Struct(fields) => fields.iter().any(|(_, value)| one(value)),
+        Expr::Map(entries) => entries.iter().any(|(_, value)| one(value)),
         Expr::Comprehension(what, _, list, condition) => {
-            any(&[what, list])
-                || condition.as_ref().is_some_and(|condition| has_aggregate(condition))
+            one(what) || one(list) || condition.as_ref().is_some_and(|condition| one(condition))
         }
-        Expr::Slice(a, low, high) => {
-            has_aggregate(a) || low.iter().chain(high).any(|end| has_aggregate(end))
-        }
+        Expr::Slice(a, low, high) => one(a) || low.iter().chain(high).any(|end| one(end)),
         Expr::Name(_)
         | Expr::Number(_)
         | Expr::Text(_)
         | Expr::Boolean(_)
         | Expr::Null
-        | Expr::Interval(..) => false,
-        Expr::Query(_) | Expr::Exists(_) | Expr::Columns(..) | Expr::Lambda(..) => false,
+        | Expr::Interval(..)
+        | Expr::Query(_)
+        | Expr::Exists(_)
+        | Expr::Columns(..)
+        | Expr::Lambda(..) => false,
     }
 }
 
@@ -189,6 +194,10 @@ impl Lower<'_> {
             ),
             ("string_agg" | "group_concat" | "listagg", [one, rest @ ..]) if rest.len() < 2 => {
                 let one = casts::text(one.clone())?;
+                // It is the same for all rows.
+                if !call.args[1..].iter().all(|separator| matches!(separator, Expr::Text(_))) {
+                    return Err(Untranslated);
+                }
                 let separator = rest.first().map_or("','", |separator| separator.sql.as_str());
                 (format!("string_agg({}, {separator}{order})", one.sql), Type::Text)
             }

@@ -74,9 +74,15 @@ impl Lower<'_> {
                 if !inner.of.is_number() {
                     return Err(Untranslated);
                 }
-                Typed::new(format!("(- {})", inner.sql), inner.of)
+                let sql = match inner.of {
+                    Type::Integer => format!("_minus(0, {})", inner.sql),
+                    _ => format!("(- {})", inner.sql),
+                };
+                Typed::new(sql, inner.of)
             }
             Expr::Binary(operator, left, right) => self.binary(operator, left, right, scope)?,
+            // An arrow binds less than `IS` to DuckDB.
+            Expr::IsNull(inner, _) if is_arrow(inner) => return Err(Untranslated),
             Expr::IsNull(inner, not) => {
                 let inner = self.expr(inner, scope)?;
                 let is = if *not { "IS NOT NULL" } else { "IS NULL" };
@@ -187,10 +193,12 @@ impl Lower<'_> {
                 self.comprehension(what, name, &list, condition.as_deref(), scope)?
             }
             Expr::Index(of, at) => {
+                let is_known = is_number(at);
                 let (of, at) = (self.expr(of, scope)?, self.expr(at, scope)?);
                 match (&of.of, &at.of) {
                     (Type::List(item), Type::Integer) => item_of("_item", &of.sql, &at.sql, item),
-                    (Type::Text, Type::Integer) => {
+                    // A place that is null at run time would be one that is left out.
+                    (Type::Text, Type::Integer) if is_known => {
                         Typed::new(format!("_slice({0}, {1}, {1})", of.sql, at.sql), Type::Text)
                     }
                     (Type::Struct(_), Type::Text) => match unquoted(&at.sql) {
@@ -240,7 +248,11 @@ impl Lower<'_> {
     fn scalar(&mut self, query: &Query, scope: &Scope<'_>) -> Result<Typed> {
         let rows = self.query(query, Some(scope))?;
         match &rows.columns[..] {
-            [column] => Ok(Typed::new(format!("({})", rows.sql), column.of.clone())),
+            [column] => {
+                let name = quoted(&column.name);
+                let sql = format!("(SELECT _only({name}) FROM ({}))", rows.sql);
+                Ok(Typed::new(sql, column.of.clone()))
+            }
             _ => Err(Untranslated),
         }
     }
@@ -303,7 +315,7 @@ pub(super) fn same_type(values: Vec<Typed>) -> Result<(Vec<Typed>, Type)> {
 fn field(of: &Typed, name: &str) -> Result<Typed> {
     match &of.of {
         Type::Json => {
-            Ok(Typed::new(format!("_member({}, {}, 1)", of.sql, literal(name)), Type::Json))
+            Ok(Typed::new(format!("_member({}, {}, 2)", of.sql, literal(name)), Type::Json))
         }
         Type::Struct(fields) => {
             let (name, value) = fields
@@ -337,6 +349,11 @@ fn is_number(expr: &Expr) -> bool {
         Expr::Negative(inner) => matches!(**inner, Expr::Number(_)),
         _ => false,
     }
+}
+
+/// Whether it is `x -> path`, without parentheses.
+pub(super) fn is_arrow(expr: &Expr) -> bool {
+    matches!(expr, Expr::Binary(operator, ..) if operator == "->")
 }
 
 /// Whether a number with a fraction was written out: DuckDB rounds the decimals that come of it in another way.

@@ -23,6 +23,9 @@ const PARTS: &[&str] = &[
     "doy",
 ];
 
+/// What is trimmed where nothing else is said: the spaces of Unicode, no tabs and no ends of lines.
+const BLANKS: &str = " \u{a0}\u{1680}\u{2000}\u{2001}\u{2002}\u{2003}\u{2004}\u{2005}\u{2006}\u{2007}\u{2008}\u{2009}\u{200a}\u{202f}\u{205f}\u{3000}";
+
 impl Lower<'_> {
     /// A function of values.
     pub(super) fn function(
@@ -56,9 +59,10 @@ impl Lower<'_> {
             ("length" | "len" | "array_length", [List(_)]) => {
                 Typed::new(sql("_length", &args), Integer)
             }
-            ("trim" | "ltrim" | "rtrim", [Text] | [Text, Text]) => {
-                Typed::new(sql(name, &args), Text)
+            ("trim" | "ltrim" | "rtrim", [Text]) => {
+                Typed::new(format!("{name}({}, '{BLANKS}')", args[0].sql), Text)
             }
+            ("trim" | "ltrim" | "rtrim", [Text, Text]) => Typed::new(sql(name, &args), Text),
             ("replace", [Text, Text, Text]) => Typed::new(sql("replace", &args), Text),
             ("starts_with" | "ends_with" | "prefix" | "suffix" | "contains", [Text, Text]) => {
                 Typed::new(sql(name, &args), Boolean)
@@ -100,7 +104,7 @@ impl Lower<'_> {
                 Typed::new(sql(name, &args), Text)
             }
             ("abs", [of @ (Integer | Double)]) => Typed::new(sql("abs", &args), (*of).clone()),
-            ("round", [Double] | [Double, Integer]) => Typed::new(sql("round", &args), Double),
+            ("round", [Double] | [Double, Integer]) => Typed::new(sql("_round", &args), Double),
             ("coalesce" | "ifnull", [_, ..]) => {
                 let (mut args, of) = same_type(args)?;
                 // One alone would be no call of it.
@@ -245,6 +249,7 @@ impl Lower<'_> {
                 );
                 Typed::new(sql, (*types[1]).clone())
             }
+            ("trunc", [Integer]) => args.swap_remove(0),
             ("floor" | "ceil" | "ceiling" | "trunc", [Integer | Double]) => {
                 let name = if name == "ceiling" { "ceil" } else { name };
                 Typed::new(sql(&format!("_{name}"), &args), Double)

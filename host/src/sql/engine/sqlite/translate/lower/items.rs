@@ -44,6 +44,16 @@ impl Lower<'_> {
                     {
                         return Err(Untranslated);
                     }
+                    // Once only: of two columns of this name DuckDB keeps one, and it refuses to replace what is left out.
+                    let replaces_one = |(_, name): &(Expr, String)| {
+                        let same =
+                            columns.iter().filter(|(_, other)| other.eq_ignore_ascii_case(name));
+                        same.count() == 1
+                            && !exclude.iter().any(|other| other.eq_ignore_ascii_case(name))
+                    };
+                    if !replace.iter().all(replaces_one) {
+                        return Err(Untranslated);
+                    }
                     columns.retain(|(_, column)| {
                         !exclude.iter().any(|name| name.eq_ignore_ascii_case(column))
                     });
@@ -60,7 +70,7 @@ impl Lower<'_> {
                         out.push(Wanted { expr, name, named: false });
                     }
                 }
-                Item::Expr { expr, name, text } => match columns_in(expr) {
+                Item::Expr { expr, name, text } => match columns_in(expr)? {
                     None => {
                         let given = name.clone();
                         let own = || self.own_name(expr, scope).unwrap_or_else(|| text.clone());
@@ -71,6 +81,8 @@ impl Lower<'_> {
                             named,
                         });
                     }
+                    // All would have the one name.
+                    Some(_) if name.is_some() => return Err(Untranslated),
                     Some((lambda, condition)) => {
                         for (table, column) in shown(scope, None) {
                             if fits(condition, lambda, &column)? {
@@ -117,6 +129,11 @@ impl Lower<'_> {
             select.group != Group::None || wanted.iter().any(|one| calls::has_aggregate(&one.expr));
         let [list] = &call.args[..] else { return Err(Untranslated) };
         if grouped || select.distinct || wanted.iter().filter(|one| is(&one.expr)).count() > 1 {
+            return Err(Untranslated);
+        }
+        // To DuckDB the windows are over the rows before each becomes several.
+        let windows = wanted.iter().any(|one| calls::finds(&one.expr, &|call| call.over.is_some()));
+        if windows || select.qualify.is_some() || !select.distinct_on.is_empty() {
             return Err(Untranslated);
         }
         let list = self.expr(list, scope)?;
@@ -200,12 +217,22 @@ fn shown(scope: &Scope<'_>, of: Option<&str>) -> Vec<(String, String)> {
     out
 }
 
-/// `COLUMNS(lambda …)`, alone or as what a function is called with.
-fn columns_in(expr: &Expr) -> Option<(&str, &Expr)> {
+/// `COLUMNS(lambda …)`, alone or as what a function is called with: one, however often.
+fn columns_in(expr: &Expr) -> Result<Option<(&str, &Expr)>> {
     match expr {
-        Expr::Columns(name, condition) => Some((name, condition)),
-        Expr::Call(call) => call.args.iter().find_map(columns_in),
-        _ => None,
+        Expr::Columns(name, condition) => Ok(Some((name, condition))),
+        Expr::Call(call) => {
+            let mut found = None;
+            for arg in &call.args {
+                let next = columns_in(arg)?;
+                if found.is_some() && next.is_some() && found != next {
+                    return Err(Untranslated);
+                }
+                found = found.or(next);
+            }
+            Ok(found)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::tree::{Expr, Written};
 use super::super::types::{Scope, Type, Typed, literal};
 use super::super::{Result, Untranslated};
-use super::expressions::same_type;
+use super::expressions::{is_arrow, same_type};
 use super::{Lower, casts};
 
 impl Lower<'_> {
@@ -21,10 +21,7 @@ impl Lower<'_> {
                 Ok(Typed::new(format!("({left} {operator} {right})"), Type::Boolean))
             }
             "=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">=" => {
-                if [left, right]
-                    .iter()
-                    .any(|side| matches!(side, Expr::Binary(arrow, ..) if arrow == "->"))
-                {
+                if is_arrow(left) || is_arrow(right) {
                     return Err(Untranslated);
                 }
                 let (left, right) = self.pair(left, right, scope)?;
@@ -125,12 +122,7 @@ impl Lower<'_> {
 /// A text that was written out takes the type of what it stands beside.
 fn literal_as(expr: &Expr, typed: Typed, beside: &Type) -> Result<Typed> {
     let Expr::Text(text) = expr else {
-        // A text that is a column is turned into a time by DuckDB, too.
-        return match (&typed.of, beside) {
-            (Type::Text, Type::Date) => casts::cast(typed, Written::Date, false),
-            (Type::Text, Type::Timestamp) => casts::cast(typed, Written::Timestamp, false),
-            _ => Ok(typed),
-        };
+        return Ok(typed);
     };
     match beside {
         Type::Integer => {
@@ -150,16 +142,20 @@ fn literal_as(expr: &Expr, typed: Typed, beside: &Type) -> Result<Typed> {
 
 fn arithmetic(operator: &str, left: Typed, right: Typed) -> Result<Typed> {
     use Type::{Date, Decimal, Double, Integer, Interval, Timestamp};
-    let sql = format!("({} {operator} {})", left.sql, right.sql);
+    let call = |name: &str| format!("{name}({}, {})", left.sql, right.sql);
+    let name = match operator {
+        "+" => "_plus",
+        "-" => "_minus",
+        "*" => "_times",
+        "/" => "_quotient",
+        "//" => "_whole_quotient",
+        _ => "_remainder",
+    };
     Ok(match (operator, &left.of, &right.of) {
-        ("+" | "-" | "*", Integer, Integer) => Typed::new(sql, Integer),
+        ("+" | "-" | "*" | "//" | "%", Integer, Integer) => Typed::new(call(name), Integer),
         ("+" | "-" | "*", Double, Integer | Decimal | Double)
-        | ("+" | "-" | "*", Integer | Decimal, Double) => Typed::new(sql, Double),
-        ("%", Integer, Integer) => Typed::new(sql, Integer),
-        ("//", Integer, Integer) => Typed::new(format!("({} / {})", left.sql, right.sql), Integer),
-        ("/", Integer | Double, Integer | Double) => {
-            Typed::new(format!("_quotient({}, {})", left.sql, right.sql), Double)
-        }
+        | ("+" | "-" | "*", Integer | Decimal, Double)
+        | ("/", Integer | Double, Integer | Double) => Typed::new(call(name), Double),
         ("+", Date | Timestamp, Interval) => added(left, &right.sql, 1),
         ("+", Interval, Date | Timestamp) => added(right, &left.sql, 1),
         ("-", Date | Timestamp, Interval) => added(left, &right.sql, -1),

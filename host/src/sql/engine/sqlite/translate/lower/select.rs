@@ -146,7 +146,8 @@ impl Lower<'_> {
             return Err(Untranslated);
         }
         let by = self.expr(&sort.by, scope)?;
-        if select.distinct || !by.of.sorts() {
+        // A literal would be a position, parentheses or not.
+        if select.distinct || !by.of.sorts() || is_position(&by.sql) {
             Err(Untranslated)
         } else {
             Ok(format!("({})", by.sql))
@@ -238,7 +239,7 @@ impl Lower<'_> {
             let inner = Scope { aliases: lower.with_names(wanted, scope), ..plain(scope) };
             let typed = lower.expr(expr, &inner)?;
             // A literal would be a position, and be the same for all.
-            if typed.of.sorts() && !typed.sql.bytes().all(|b| b.is_ascii_digit()) {
+            if typed.of.sorts() && !is_position(&typed.sql) {
                 Ok(typed.sql)
             } else {
                 Err(Untranslated)
@@ -276,6 +277,11 @@ impl Lower<'_> {
             }
         })
     }
+}
+
+/// Whether SQLite takes a term for the place of something selected.
+fn is_position(sql: &str) -> bool {
+    sql.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'(' | b')'))
 }
 
 /// The tables of a scope, without groups.

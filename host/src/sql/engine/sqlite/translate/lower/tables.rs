@@ -173,6 +173,10 @@ impl Lower<'_> {
             cells.push(typed.sql);
         }
         for value in &pivot.values {
+            // DuckDB gives it another name.
+            if value.is_empty() {
+                return Err(Untranslated);
+            }
             let is_value = Expr::Binary(
                 "=".to_owned(),
                 Box::new(name(&pivot.on)),

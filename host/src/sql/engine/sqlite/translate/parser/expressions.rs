@@ -65,9 +65,12 @@ impl Parser<'_> {
             if tightness < least {
                 return Ok((left, false));
             }
+            // Comparisons do not stand side by side.
+            if tightness == binds::COMPARISON && is_comparison(&left) {
+                return Err(Untranslated);
+            }
             self.at += 1;
             let right = self.deeper(|parser| parser.climb(tightness + 1))?;
-            // DuckDB lets comparisons stand side by side no more than we do.
             return Ok((Expr::Binary(symbol.to_owned(), Box::new(left), Box::new(right)), true));
         }
         if least <= binds::AND && self.words("and") {
@@ -109,11 +112,12 @@ impl Parser<'_> {
             }
             if self.words("in") {
                 if self.next_is("[") {
-                    let Expr::List(items) = self.brackets()? else { return Err(Untranslated) };
-                    return match items.is_empty() {
-                        true => Err(Untranslated),
-                        false => Ok((Expr::In(Box::new(left), items, not), true)),
-                    };
+                    // A null among them is one more item, and no answer that is not known.
+                    let args = vec![self.brackets()?, left];
+                    let call = Call { name: "list_contains".to_owned(), args, ..Call::default() };
+                    let found = Expr::Call(Box::new(call));
+                    self.higher()?;
+                    return Ok((if not { Expr::Not(Box::new(found)) } else { found }, true));
                 }
                 self.expect("(")?;
                 let found = if self.starts_query() {
@@ -149,12 +153,21 @@ impl Parser<'_> {
             } else if self.take("[") {
                 self.subscript(Box::new(expr))?
             } else if self.next_is(".") && !self.operator_at(1, "*") {
+                // What stands after a type would be part of its name.
+                if matches!(expr, Expr::Cast(..)) && !self.after_parenthesis() {
+                    return Err(Untranslated);
+                }
                 self.at += 1;
                 Expr::Field(Box::new(expr), self.name()?)
             } else {
                 return Ok(expr);
             };
         }
+    }
+
+    /// Whether `)` was read last.
+    fn after_parenthesis(&self) -> bool {
+        self.at > 0 && self.tokens[self.at - 1].kind == Kind::Operator(")")
     }
 
     fn subscript(&mut self, of: Box<Expr>) -> Result<Expr> {
@@ -412,8 +425,12 @@ impl Parser<'_> {
         if self.next_is("(") || self.word_at(0, "with") {
             return Err(Untranslated);
         }
-        if !(self.next_is("[") && self.operator_at(1, "]")) {
+        if !self.next_is("[") {
             return Ok(one);
+        }
+        // A list, not one of a fixed length.
+        if !self.operator_at(1, "]") {
+            return Err(Untranslated);
         }
         self.at += 2;
         match one {
@@ -456,8 +473,14 @@ impl Parser<'_> {
                 "millisecond" => (&mut micros, 1000),
                 _ => return Err(Untranslated),
             };
-            *sum += i64::from(count) * of;
+            let part = i64::from(count).checked_mul(of).ok_or(Untranslated)?;
+            *sum = sum.checked_add(part).ok_or(Untranslated)?;
         }
         Ok(Expr::Interval(months, days, micros))
     }
+}
+
+/// Whether it is `a = b` or the like, without parentheses.
+fn is_comparison(expr: &Expr) -> bool {
+    matches!(expr, Expr::Binary(operator, ..) if matches!(operator.as_str(), "=" | "==" | "<>" | "!=" | "<" | "<=" | ">" | ">="))
 }
