@@ -248,6 +248,7 @@ const EXPRESSIONS: &[&str] = &[
     "json_type('18446744073709551616'::JSON)",
     "to_json('1e22'::DOUBLE)::VARCHAR",
     "'b' IN ['a', NULL]",
+    "to_json(nullif('1'::INTEGER, 1))::VARCHAR",
     "trim('\u{a0}a\t'::VARCHAR)",
     "epoch_ms(TIMESTAMP '1969-12-31 23:59:59.9996')",
     "'abc'[-5]",
@@ -385,6 +386,9 @@ const REFUSED: &[&str] = &[
     "SELECT 'ab'::VARCHAR[1] AS x",
     "SELECT ('abc'::VARCHAR)[nullif('1'::INTEGER, 1)] AS x",
     "SELECT string_agg('a'::VARCHAR, NULL) AS x",
+    "SELECT list(id ORDER BY 'x') AS x FROM {{read}}",
+    "SELECT lpad(id, number, '*') AS x, 1::BIGINT AS y FROM {{read}}",
+    "SELECT DATE '2026-03-01' + number AS x FROM {{read}}",
     "SELECT TRY_CAST('-2026-01-01' AS DATE) AS x",
     "SELECT '2024-05-05 10:00Z'::TIMESTAMP AS x",
     "SELECT createdAt < DATE '2026-03-03' AS x FROM {{read}}",
@@ -462,7 +466,13 @@ fn what_nests_or_grows_without_end_is_refused_at_once() {
         format!("SELECT {}1{} AS x", "(".repeat(50), "::INTEGER BETWEEN 0 AND 1)".repeat(50));
     let doubled = (1..60).map(|n| format!(", a{} + a{} AS a{n}", n - 1, n - 1)).collect::<String>();
     let doubled = format!("SELECT '1'::INTEGER AS a0{doubled}");
-    for statement in [deep, between, doubled] {
+    // Each table's type holds the one before twice.
+    let types = (1..60)
+        .map(|n| format!(", a{n} AS (SELECT {{'p': s, 'q': s}} AS s FROM a{})", n - 1))
+        .collect::<String>();
+    let types = format!("WITH a0 AS (SELECT {{'x': 1}} AS s){types} SELECT '1'::INTEGER FROM a59");
+    let sorted = "SELECT list_sort(string_split(repeat('b,', 3000000), ',')) AS x".to_owned();
+    for statement in [deep, between, doubled, types, sorted] {
         let outcome = rows(Box::new(Sqlite), &statement);
         assert!(outcome.is_err_and(|error| error.starts_with("400 ")));
     }

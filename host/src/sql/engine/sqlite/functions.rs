@@ -54,7 +54,7 @@ pub(super) fn register(connection: &Connection, deadline: Instant) -> Result<()>
         ("rtrim", 2, |c| trim(c, false, true)),
     ];
     register_all(connection, FLAGS, functions)?;
-    regexps::register(connection, FLAGS)?;
+    regexps::register(connection, FLAGS, deadline)?;
     patterns::register(connection, FLAGS, deadline)?;
     aggregates::register(connection, FLAGS)
 }

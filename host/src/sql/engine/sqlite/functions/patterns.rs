@@ -110,14 +110,14 @@ fn decided(pattern: &Pattern, text: &str, deadline: Instant) -> Result<Value> {
     };
     match pattern.fits(text, in_time) {
         Some(fits) => Ok(Value::Integer(i64::from(fits))),
-        None => Err(Error::SqliteFailure(
-            ffi::Error {
-                code: ErrorCode::OperationInterrupted,
-                extended_code: ffi::SQLITE_INTERRUPT,
-            },
-            None,
-        )),
+        None => Err(interrupted()),
     }
+}
+
+/// What a function says that has not finished at the deadline.
+pub(super) fn interrupted() -> Error {
+    let code = ErrorCode::OperationInterrupted;
+    Error::SqliteFailure(ffi::Error { code, extended_code: ffi::SQLITE_INTERRUPT }, None)
 }
 
 /// One piece of a pattern.

@@ -1,26 +1,39 @@
 //! `regexp_matches`, `regexp_extract`, `regexp_replace`, with the patterns of RE2, as DuckDB has them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use regex::{Captures, Regex, RegexBuilder};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Result};
 
+use super::patterns::interrupted;
 use super::{Function, integer, refuse, text};
 
 /// The longest text that is made here.
 const LONGEST: usize = 64 << 20;
 
-pub(super) fn register(connection: &Connection, flags: FunctionFlags) -> Result<()> {
+/// Matches between two looks at the clock.
+const MATCHES_BETWEEN_CHECKS: usize = 1 << 12;
+
+/// Makes them known; what is not replaced at the deadline interrupts the statement.
+pub(super) fn register(
+    connection: &Connection,
+    flags: FunctionFlags,
+    deadline: Instant,
+) -> Result<()> {
     let functions: &[(&str, i32, Function)] = &[
         ("regexp_matches", 2, |c| matches(c, false)),
         ("regexp_full_match", 2, |c| matches(c, true)),
         ("regexp_extract", 2, extract),
         ("regexp_extract", 3, extract),
-        ("regexp_replace", 3, replace),
-        ("regexp_replace", 4, replace),
     ];
+    for count in [3, 4] {
+        connection.create_scalar_function("regexp_replace", count, flags, move |context| {
+            replace(context, deadline)
+        })?;
+    }
     super::register_all(connection, flags, functions)
 }
 
@@ -78,7 +91,7 @@ fn extract(context: &Context<'_>) -> Result<Value> {
 }
 
 /// The first match replaced, or with the option `g` each.
-fn replace(context: &Context<'_>) -> Result<Value> {
+fn replace(context: &Context<'_>, deadline: Instant) -> Result<Value> {
     let options = if context.len() > 3 { text(context, 3)? } else { Some("") };
     let Some(options) = options else { return Ok(Value::Null) };
     if !options.chars().all(|option| matches!(option, 'g' | 'i' | 'c')) {
@@ -94,7 +107,10 @@ fn replace(context: &Context<'_>) -> Result<Value> {
     let mut out = String::new();
     let mut at = 0;
     let most = if options.contains('g') { usize::MAX } else { 1 };
-    for found in pattern.captures_iter(text).take(most) {
+    for (count, found) in pattern.captures_iter(text).take(most).enumerate() {
+        if (count + 1).is_multiple_of(MATCHES_BETWEEN_CHECKS) && Instant::now() > deadline {
+            return Err(interrupted());
+        }
         let Some(whole) = found.get(0) else { continue };
         out.push_str(&text[at..whole.start()]);
         put(&parts, &found, &mut out);

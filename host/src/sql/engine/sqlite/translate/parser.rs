@@ -1,7 +1,7 @@
 //! From tokens to a [`Query`]. What is not known here is [`Untranslated`]: nothing is guessed.
 
 use super::tokens::{Kind, Token, tokens};
-use super::tree::{Body, Cte, Item, Order, Query, Select, Sort};
+use super::tree::{Body, Cte, Expr, Item, Order, Query, Select, Sort};
 use super::{Result, Untranslated};
 
 mod expressions;
@@ -250,6 +250,10 @@ impl Parser<'_> {
 
     fn sort(&mut self) -> Result<Sort> {
         let by = self.expr()?;
+        // DuckDB refuses a literal here unless it is a position.
+        if matches!(by, Expr::Text(_) | Expr::Null) {
+            return Err(Untranslated);
+        }
         let descending = self.words("desc");
         if !descending {
             self.words("asc");

@@ -53,6 +53,15 @@ impl Type {
         }
     }
 
+    /// How many types it is made of.
+    pub(super) fn size(&self) -> usize {
+        1 + match self {
+            Self::List(of) | Self::Map(of) => of.size(),
+            Self::Struct(fields) => fields.iter().map(|(_, of)| of.size()).sum(),
+            _ => 0,
+        }
+    }
+
     pub(super) fn is_number(&self) -> bool {
         matches!(self, Self::Integer | Self::Decimal | Self::Double)
     }

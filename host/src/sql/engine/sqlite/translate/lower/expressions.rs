@@ -8,6 +8,9 @@ use super::{LONGEST, Lower, casts};
 /// Expressions that are written down: some are more than once, and those in them.
 const MOST_STEPS: usize = 20_000;
 
+/// Types that one is made of: it may double with each table that is made of another.
+const LARGEST_TYPE: usize = 200;
+
 impl Lower<'_> {
     /// An expression; in a statement with groups one that has a single value for each.
     pub(super) fn expr(&mut self, expr: &Expr, scope: &Scope<'_>) -> Result<Typed> {
@@ -33,7 +36,7 @@ impl Lower<'_> {
             return Err(Untranslated);
         }
         let typed = self.written(expr, scope)?;
-        if typed.sql.len() > LONGEST || typed.of == Type::Unsaid {
+        if typed.sql.len() > LONGEST || typed.of == Type::Unsaid || typed.of.size() > LARGEST_TYPE {
             Err(Untranslated)
         } else {
             Ok(typed)

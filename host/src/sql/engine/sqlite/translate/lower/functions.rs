@@ -1,6 +1,6 @@
 //! Functions of values.
 
-use super::super::tree::Expr;
+use super::super::tree::{Expr, Written};
 use super::super::types::{Type, Typed};
 use super::super::{Result, Untranslated};
 use super::expressions::{item_of, items, same_type};
@@ -85,7 +85,9 @@ impl Lower<'_> {
                 let args = args.into_iter().map(casts::text).collect::<Result<Vec<_>>>()?;
                 Typed::new(sql("concat_ws", &args), Text)
             }
-            ("lpad" | "rpad", [Text, Integer, Text]) => Typed::new(sql(name, &args), Text),
+            ("lpad" | "rpad", [Text, Integer, Text]) if is_narrow(&exprs[1]) => {
+                Typed::new(sql(name, &args), Text)
+            }
             ("repeat", [Text, Integer]) => Typed::new(sql(name, &args), Text),
             ("split_part", [Text, Text, Integer]) => Typed::new(sql(name, &args), Text),
             ("string_split" | "str_split" | "split" | "string_to_array", [Text, Text]) => {
@@ -97,14 +99,18 @@ impl Lower<'_> {
             ("regexp_matches" | "regexp_full_match", [Text, Text]) => {
                 Typed::new(sql(name, &args), Boolean)
             }
-            ("regexp_extract", [Text, Text] | [Text, Text, Integer]) => {
+            ("regexp_extract", [Text, Text] | [Text, Text, Integer])
+                if exprs[2..].iter().all(is_narrow) =>
+            {
                 Typed::new(sql(name, &args), Text)
             }
             ("regexp_replace", [Text, Text, Text] | [Text, Text, Text, Text]) => {
                 Typed::new(sql(name, &args), Text)
             }
             ("abs", [of @ (Integer | Double)]) => Typed::new(sql("abs", &args), (*of).clone()),
-            ("round", [Double] | [Double, Integer]) => Typed::new(sql("_round", &args), Double),
+            ("round", [Double] | [Double, Integer]) if exprs[1..].iter().all(is_narrow) => {
+                Typed::new(sql("_round", &args), Double)
+            }
             ("coalesce" | "ifnull", [_, ..]) => {
                 let (mut args, of) = same_type(args)?;
                 // One alone would be no call of it.
@@ -185,7 +191,11 @@ impl Lower<'_> {
                 args[0] = casts::as_json(args[0].clone())?;
                 Typed::new(sql("_shaped", &args), of)
             }
-            ("to_json", [_]) => Typed::new(casts::json(&args[0])?, Json),
+            ("to_json", [Type::Null]) => Typed::new("NULL", Json),
+            ("to_json", [_]) => {
+                let json = casts::json(&args[0])?;
+                Typed::new(format!("CASE WHEN {} IS NOT NULL THEN {json} END", args[0].sql), Json)
+            }
             (
                 "list_contains" | "array_contains" | "list_has" | "array_has" | "contains",
                 [List(item), of],
@@ -301,6 +311,16 @@ impl Lower<'_> {
             ("struct_extract", [Type::Struct(_), Text]) => return Err(Untranslated),
             _ => return Err(Untranslated),
         })
+    }
+}
+
+/// Whether it is an integer of 32 bits to DuckDB, that takes no wider one in some places.
+pub(super) fn is_narrow(expr: &Expr) -> bool {
+    match expr {
+        Expr::Number(number) => number.parse::<i32>().is_ok(),
+        Expr::Negative(inner) | Expr::Parens(inner) => is_narrow(inner),
+        Expr::Cast(_, Written::Integer(bits), _) => *bits <= 32,
+        _ => false,
     }
 }
 

@@ -4,6 +4,7 @@ use super::super::tree::{Expr, Written};
 use super::super::types::{Scope, Type, Typed, literal};
 use super::super::{Result, Untranslated};
 use super::expressions::{is_arrow, same_type};
+use super::functions::is_narrow;
 use super::{Lower, casts};
 
 impl Lower<'_> {
@@ -55,7 +56,11 @@ impl Lower<'_> {
                 })
             }
             _ => {
+                let narrow = is_narrow(right);
                 let (left, right) = (self.expr(left, scope)?, self.expr(right, scope)?);
+                if left.of == Type::Date && right.of == Type::Integer && !narrow {
+                    return Err(Untranslated);
+                }
                 arithmetic(operator, left, right)
             }
         }
