@@ -92,9 +92,10 @@ fn profile_of(profile_dir: &Path) -> String {
     }
 }
 
-/// Cargo marks every target folder it makes.
+/// By the file that cargo keeps in every target folder. Its other mark, `CACHEDIR.TAG`, is only in those that it made
+/// itself, not in one that is mounted, or restored by a cache of a continuous integration.
 fn is_target_folder(folder: &Path) -> bool {
-    folder.join("CACHEDIR.TAG").is_file() && folder.join(".rustc_info.json").is_file()
+    folder.join(".rustc_info.json").is_file()
 }
 
 fn target_by_cargo(checkout: &Path) -> Option<PathBuf> {
@@ -124,9 +125,7 @@ mod tests {
         let target = tree.path().join("t");
         let folder = target.join(&profile_dir);
         std::fs::create_dir_all(folder.join("deps")).unwrap();
-        for mark in ["CACHEDIR.TAG", ".rustc_info.json"] {
-            std::fs::File::create(target.join(mark)).unwrap();
-        }
+        std::fs::File::create(target.join(".rustc_info.json")).unwrap();
         for exe in ["udf-host", "deps/it-0123"] {
             assert_eq!(Target::find(Some(&folder.join(exe)), tree.path()).folder, target, "{exe}");
         }
