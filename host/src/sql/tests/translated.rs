@@ -325,6 +325,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT (SELECT id FROM {{read}} WHERE id = 'none') AS x, (SELECT max(id) FROM {{read}}) AS y, '1'::INTEGER AS one",
     "SELECT list(id) AS l, first(id) AS f FROM (SELECT id FROM {{read}} ORDER BY number DESC, id)",
     "SELECT payload::VARCHAR AS p, (payload->'widget')::VARCHAR AS q FROM {{_core.feedback-management.list_cards}} ORDER BY id",
+    "SELECT sum(x)::VARCHAR AS s, avg(x)::VARCHAR AS a, sum(x) = 0.6 AS same FROM (VALUES (0.1::DOUBLE), (0.2), (0.3)) v(x)",
     "SELECT x % 3 AS a, x // 3 AS b, x / 3 AS c, -x AS d FROM (VALUES (-7), (7), (0), (NULL)) v(x)",
 ];
 
@@ -389,6 +390,8 @@ const REFUSED: &[&str] = &[
     "SELECT list(id ORDER BY 'x') AS x FROM {{read}}",
     "SELECT lpad(id, number, '*') AS x, 1::BIGINT AS y FROM {{read}}",
     "SELECT DATE '2026-03-01' + number AS x FROM {{read}}",
+    "SELECT project, number AS n, sum(n) AS s FROM {{read}} GROUP BY ALL",
+    "SELECT id, number FROM {{read}} QUALIFY number = 1",
     "SELECT TRY_CAST('-2026-01-01' AS DATE) AS x",
     "SELECT '2024-05-05 10:00Z'::TIMESTAMP AS x",
     "SELECT createdAt < DATE '2026-03-03' AS x FROM {{read}}",

@@ -28,7 +28,38 @@ pub(super) fn register_translated(connection: &Connection, flags: FunctionFlags)
     {
         connection.create_aggregate_function(name, 1, flags, which)?;
     }
+    connection.create_aggregate_function("_sum", 1, flags, Sum { mean: false })?;
+    connection.create_aggregate_function("_avg", 1, flags, Sum { mean: true })?;
     connection.create_aggregate_function("_only", 1, flags, Only)
+}
+
+/// Doubles, or what they are on average, added one after the other: SQLite's own sum makes up for what is lost by that.
+struct Sum {
+    mean: bool,
+}
+
+impl Aggregate<(f64, f64), Option<f64>> for Sum {
+    fn init(&self, _: &mut Context<'_>) -> Result<(f64, f64)> {
+        Ok((0.0, 0.0))
+    }
+
+    fn step(&self, context: &mut Context<'_>, (sum, count): &mut (f64, f64)) -> Result<()> {
+        if let Some(number) = context.get::<Option<f64>>(0)? {
+            *sum += number;
+            *count += 1.0;
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, state: Option<(f64, f64)>) -> Result<Option<f64>> {
+        match state {
+            Some((sum, _)) if sum.is_nan() => refuse("the sum is no number (NaN)"),
+            Some((sum, count)) if count > 0.0 => {
+                Ok(Some(if self.mean { sum / count } else { sum }))
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 /// The value of the only row there may be; null if there is none.

@@ -3,6 +3,7 @@
 use super::super::tree::{Call, Expr, Over, Sort};
 use super::super::types::{Scope, Type, Typed};
 use super::super::{Result, Untranslated};
+use super::select::plain;
 use super::{Lower, casts, sorted};
 
 const AGGREGATES: &[&str] = &[
@@ -124,7 +125,8 @@ impl Lower<'_> {
     fn aggregate(&mut self, call: &Call, scope: &Scope<'_>) -> Result<Typed> {
         let inside = |lower: &mut Self, expr: &Expr| match call.over {
             Some(_) => lower.expr(expr, scope),
-            None => lower.ungrouped(expr, scope),
+            // What was selected before has no name in there.
+            None => lower.ungrouped(expr, &plain(scope)),
         };
         let args = call.args.iter().map(|arg| inside(self, arg)).collect::<Result<Vec<_>>>()?;
         let name = call.name.as_str();
@@ -166,6 +168,12 @@ impl Lower<'_> {
             }
             ("sum", [one]) if matches!(one.of, Type::Integer | Type::Boolean) => {
                 (format!("sum({distinct}{})", one.sql), Type::Integer)
+            }
+            ("sum", [one]) if one.of == Type::Double && call.over.is_none() && !call.distinct => {
+                (format!("_sum({})", one.sql), Type::Double)
+            }
+            ("avg" | "mean", [one]) if one.of == Type::Double && call.over.is_none() => {
+                (format!("_avg({})", one.sql), Type::Double)
             }
             ("sum", [one]) if one.of == Type::Double => {
                 (format!("sum({distinct}{})", one.sql), Type::Double)

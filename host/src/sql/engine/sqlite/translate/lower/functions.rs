@@ -227,6 +227,11 @@ impl Lower<'_> {
                     ("min" | "max", item) if item.sorts() => item.clone(),
                     _ => return Err(Untranslated),
                 };
+                let name = match (name, &of) {
+                    ("sum", Double) => "_sum",
+                    ("avg", _) if **item == Double => "_avg",
+                    _ => name,
+                };
                 let rows = items(&args[0], item);
                 let list = &args[0].sql;
                 let sql = format!(

@@ -67,6 +67,14 @@ impl Lower<'_> {
         if select.qualify.is_some() && (select.distinct || !select.distinct_on.is_empty()) {
             return Err(Untranslated);
         }
+        // It is about windows: without one DuckDB refuses it.
+        let windows = |expr: &Expr| calls::finds(expr, &|call| call.over.is_some());
+        if let Some(qualify) = &select.qualify
+            && !windows(qualify)
+            && !wanted.iter().any(|one| windows(&one.expr))
+        {
+            return Err(Untranslated);
+        }
         if arms.len() > 1 {
             if picks || select.distinct {
                 return Err(Untranslated);
