@@ -432,14 +432,60 @@ fn a_host_that_is_not_there_or_not_ours_is_named() {
 
 #[test]
 fn a_corrupt_file_is_said_and_left_alone() {
+    let notes = |list: &Value| -> Vec<String> {
+        list["notes"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()).collect()
+    };
+    for desk in Desk::both(&[("tasks", tasks())]) {
+        let app_dir = desk.app_dir().to_str().unwrap().to_owned();
+        let words = |command: &'static str| match desk.host {
+            Some(_) => vec![command, "--app-dir", &app_dir],
+            None => vec![command],
+        };
+        let file = desk.app_dir().join("state/cards.json");
+        write(&file, b"[{\"id\": \"card_1\", ");
+        // Nothing is shown and something could not be read: that is not an empty inbox.
+        let text = desk.ends(4, &words("list"));
+        assert!(!text.contains("nothing waits for you"), "{text}");
+        assert!(text.contains("note: cards cannot be read: "), "{text}");
+        assert!(text.contains("cards.json is corrupt (") && text.contains("doctor"), "{text}");
+        let list = desk.json(4, &words("list"));
+        assert_eq!((&list["items"], notes(&list).len()), (&json!([]), 1), "{list}");
+        assert_eq!(std::fs::read(&file).unwrap(), b"[{\"id\": \"card_1\", ");
+
+        // What can be read is shown beside it. Another value than a list reads as empty, too.
+        let [_, _, runs, comments] = everything().try_into().unwrap();
+        for (name, records) in [runs, comments] {
+            write(
+                &desk.app_dir().join(format!("state/{name}.json")),
+                records.to_string().as_bytes(),
+            );
+        }
+        write(&desk.app_dir().join("state/dismissedFeedbackKeys.json"), b"{\"a\": 1}");
+        let list = desk.json(0, &words("list"));
+        assert_eq!(list["items"].as_array().unwrap().len(), 2, "{list}");
+        let [cards, keys] = notes(&list).try_into().unwrap();
+        assert!(cards.starts_with("cards cannot be read: "), "{cards}");
+        assert!(keys.contains("dismissedFeedbackKeys.json holds no list"), "{keys}");
+
+        // `watch` says so as well, and no longer once it is mended.
+        let watch = [&words("watch")[..], &["--json"]].concat();
+        let mut child = desk.command(&watch).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = lines_of(child.stdout.take().unwrap());
+        let next = || parse(&lines.recv_timeout(Duration::from_secs(30)).expect("another list"));
+        assert_eq!(notes(&next()).len(), 2);
+        write(&file, b"[]");
+        assert_eq!(notes(&next()).len(), 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        std::fs::remove_file(&file).unwrap();
+        write(&file.with_file_name("comments.json"), b"");
+        let list = desk.json(0, &words("list"));
+        assert!(notes(&list)[0].starts_with("comments cannot be read: "), "{list}");
+    }
     let desk = Desk::on_store(&[("tasks", tasks())]);
     write(&desk.app_dir().join("state/cards.json"), b"[{\"id\": \"card_1\", ");
-    desk.ends(0, &["list"]);
     desk.ends(3, &["answer", "card_1", "x"]);
-    assert_eq!(
-        std::fs::read(desk.app_dir().join("state/cards.json")).unwrap(),
-        b"[{\"id\": \"card_1\", "
-    );
 }
 
 #[test]

@@ -135,7 +135,8 @@ impl Inbox {
             InboxCommand::List => {
                 let (open, now) = (desk.open(&project)?, Timestamp::now());
                 output::line(&if json { list_json(&open, now) } else { render::list(&open, now) })?;
-                Ok(Exit::Done)
+                // An empty list means nothing to a script if there may be more.
+                Ok(if open.unread && open.rows.is_empty() { Exit::Machine } else { Exit::Done })
             }
             InboxCommand::Watch => watch::run(&desk, &*door, &project, json).map(|()| Exit::Done),
             InboxCommand::Show { id } => show(&desk, &id, json),

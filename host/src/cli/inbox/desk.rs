@@ -29,8 +29,11 @@ impl Desk {
                     works = true;
                     all.rows.extend(open.rows);
                     all.notes.extend(open.notes);
+                    all.unread |= open.unread;
                 }
                 Err(error) => {
+                    // A project that is not served here has nothing to read.
+                    all.unread |= !door::is_absent(&error);
                     all.notes.push(format!("{name} cannot be shown: {error}"));
                     first.get_or_insert(error);
                 }
@@ -102,7 +105,7 @@ mod tests {
 
     impl Source for Fixed {
         fn open(&self, _: &str) -> Result<Open, HostError> {
-            self.0.clone().map(|rows| Open { rows, notes: Vec::new() })
+            self.0.clone().map(|rows| Open { rows, ..Open::default() })
         }
 
         fn item(&self, _: &str) -> Result<Option<Item>, HostError> {
@@ -156,9 +159,11 @@ mod tests {
         let rows = vec![row(Kind::Question, "q", "")];
         let open = desk([Err(broken()), Ok(rows.clone())]).open("").unwrap();
         assert_eq!(
-            (open.rows.len(), open.notes),
-            (1, vec!["cards cannot be shown: torn".to_owned()])
+            (open.rows.len(), open.notes, open.unread),
+            (1, vec!["cards cannot be shown: torn".to_owned()], true)
         );
+        let absent_only = desk([Err(absent()), Ok(vec![])]).open("").unwrap();
+        assert_eq!((absent_only.notes.len(), absent_only.unread), (1, false));
         assert!(desk([Err(broken()), Err(absent())]).open("").is_err());
         let answered = desk([Err(broken()), Ok(rows)]).answer("q", &Given::default(), "ann");
         assert_eq!(answered.unwrap(), Some(Outcome::Misfit("mine".to_owned())));

@@ -18,7 +18,12 @@ const BAR: &str = "  | ";
 pub(super) fn list(open: &Open, now: Timestamp) -> String {
     let mut lines = Vec::new();
     if open.rows.is_empty() {
-        lines.push("nothing waits for you".to_owned());
+        let none = if open.unread {
+            "nothing can be shown, but not everything could be read:"
+        } else {
+            "nothing waits for you"
+        };
+        lines.push(none.to_owned());
     } else {
         let head = ["WAITS", "KIND", "PROJECT", "ABOUT", "ID", "SAYS"].map(str::to_owned).to_vec();
         let rows: Vec<Vec<String>> =
@@ -140,9 +145,15 @@ mod tests {
         let open = Open {
             rows: vec![question, gate, request, done],
             notes: vec!["the state of run \u{7} cannot be read".into()],
+            unread: true,
         };
         insta::assert_snapshot!(list(&open, now()));
         assert_eq!(list(&Open::default(), now()), "nothing waits for you");
+        let unread = Open { notes: vec!["torn".into()], unread: true, ..Open::default() };
+        assert_eq!(
+            list(&unread, now()),
+            "nothing can be shown, but not everything could be read:\nnote: torn"
+        );
     }
 
     #[test]

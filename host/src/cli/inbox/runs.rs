@@ -137,11 +137,12 @@ impl Source for Runs {
     fn open(&self, project: &str) -> Result<Open, HostError> {
         let Some(mut reply) = self.pending(project)? else { return Ok(Open::default()) };
         let notes = list(&mut reply, "unreadable");
-        let notes = notes
+        let notes: Vec<String> = notes
             .iter()
             .map(|run| format!("the state of run {} cannot be read", word(run)))
             .collect();
-        Ok(Open { rows: list(&mut reply, "pending").iter().map(row).collect(), notes })
+        let rows = list(&mut reply, "pending").iter().map(row).collect();
+        Ok(Open { rows, unread: !notes.is_empty(), notes })
     }
 
     fn item(&self, id: &str) -> Result<Option<Item>, HostError> {

@@ -10,6 +10,8 @@ pub(super) struct Open {
     pub(super) rows: Vec<Row>,
     /// What could not be shown, and why.
     pub(super) notes: Vec<String>,
+    /// Whether something could not be read, so that more may wait than is shown.
+    pub(super) unread: bool,
 }
 
 /// One thing, open or not, with all that belongs to it.

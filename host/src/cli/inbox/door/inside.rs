@@ -6,8 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use core_store::AppStore;
+
 use super::super::super::progress;
-use super::{Door, WORKSPACE};
+use super::{COLLECTIONS, Door, WORKSPACE};
 use crate::Host;
 use crate::config::Config;
 use crate::dispatch::Call;
@@ -15,12 +17,10 @@ use crate::envelope::{self, REPLY_LIMIT};
 use crate::error::HostError;
 use crate::plugins::Address;
 
-/// What the inbox is made of (the app-store contract §9).
-const COLLECTIONS: [&str; 5] = ["tasks", "runs", "cards", "comments", "dismissedFeedbackKeys"];
-
 /// A host in this process. One that runs on the same files does not mind.
 pub(in super::super) struct Inside {
     host: Host,
+    app: AppStore,
     files: Vec<PathBuf>,
 }
 
@@ -31,9 +31,10 @@ impl Inside {
     /// As [`Host::start`].
     pub(in super::super) fn start(config: Config) -> Result<Self, HostError> {
         let host = Host::start(config)?;
-        let state = host.dispatcher.app_dir(None).join("state");
+        let app = host.store.app(&host.dispatcher.app_dir(None));
+        let state = app.dir().join("state");
         let files = COLLECTIONS.map(|name| state.join(format!("{name}.json"))).to_vec();
-        Ok(Self { host, files })
+        Ok(Self { host, app, files })
     }
 }
 
@@ -63,5 +64,9 @@ impl Door for Inside {
             seen.hash(&mut hasher);
         }
         Some(hasher.finish())
+    }
+
+    fn damaged(&self) -> Vec<String> {
+        super::damaged(&self.app)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use core_store::{AppStore, Store, StoreOptions};
 use json_text::quote;
 
 use super::super::super::remote::Remote;
@@ -13,6 +14,8 @@ pub(in super::super) struct Outside {
     remote: Remote,
     /// Goes with every call.
     app_dir: Option<String>,
+    /// The same folder, for a look at its files: the host is on this machine.
+    app: Option<AppStore>,
 }
 
 impl Outside {
@@ -31,7 +34,10 @@ impl Outside {
                 .map(str::to_owned)
                 .ok_or_else(|| bad("`--app-dir` is not UTF-8".to_owned()))
         });
-        Ok(Self { remote, app_dir: app_dir.transpose()? })
+        let app_dir = app_dir.transpose()?;
+        let app =
+            app_dir.as_deref().map(|dir| Store::open(StoreOptions::default()).app(Path::new(dir)));
+        Ok(Self { remote, app_dir, app })
     }
 }
 
@@ -45,6 +51,10 @@ impl Door for Outside {
 
     fn stamp(&self) -> Option<u64> {
         None
+    }
+
+    fn damaged(&self) -> Vec<String> {
+        self.app.as_ref().map(super::damaged).unwrap_or_default()
     }
 }
 
