@@ -11,7 +11,7 @@ use super::text_file;
 pub(crate) enum CrateKind {
     /// A cdylib: an operation, if the rest is in order too.
     Operation,
-    /// Anything else; operations may depend on it.
+    /// Anything else; operations may depend on it. With a spec.md it is meant to be one.
     Library,
 }
 
@@ -19,6 +19,15 @@ pub(crate) enum CrateKind {
 pub(crate) fn kind(folder: &Path) -> Result<CrateKind, Box<Refusal>> {
     let manifest = read_manifest(folder)?;
     Ok(if is_cdylib(&manifest) { CrateKind::Operation } else { CrateKind::Library })
+}
+
+/// Why a library with a spec.md cannot be called: a spec.md says that its folder is an operation.
+pub(crate) fn not_cdylib(folder: &Path) -> Box<Refusal> {
+    Refusal::new(
+        "it has a spec.md, but its Cargo.toml makes no cdylib of it",
+        "set `crate-type = [\"cdylib\"]` under [lib] in its Cargo.toml, or remove spec.md if it is a library",
+    )
+    .file(folder.join("Cargo.toml"))
 }
 
 /// Checks a folder that declares an operation. `package` is what its place says it must be called.

@@ -187,7 +187,10 @@ impl Walk<'_> {
                     self.found
                         .libraries
                         .push(FoundLibrary { folder: folder.to_owned(), root: self.at });
-                    return;
+                    if !folder.join("spec.md").exists() {
+                        return;
+                    }
+                    Err(crate_folder::not_cdylib(folder))
                 }
                 Ok(CrateKind::Operation) => {
                     let package = format!("udf-{project}-{op}");

@@ -342,3 +342,31 @@ fn a_system_without_watches_to_give_is_looked_at_again_and_again() {
     scene.save("says", "two");
     scene.answers(&host, "says", "two");
 }
+
+#[test]
+fn a_crate_with_a_spec_that_is_no_cdylib_is_refused_wherever_it_is_asked_for() {
+    let scene = Scene::new("livekind");
+    let manifest = cargo("udf-livekind-plain", "").replace("cdylib", "lib");
+    write(&scene.at("plain/Cargo.toml"), manifest.as_bytes());
+    write(&scene.at("plain/src/lib.rs"), says("plain", "now").as_bytes());
+    let host = scene.host();
+    scene.status(&host, "default", "plain", 404); // So far a library, as `common` is.
+    write(&scene.at("plain/spec.md"), b"# plain\n");
+    let remedy = "set `crate-type = [\"cdylib\"]` under [lib]";
+    let listed = scene.listed(&host, "plain", |udf| udf["state"] == "refused");
+    assert!(listed["remedy"].as_str().unwrap().contains(remedy), "{listed}");
+    let (status, envelope) = host.exec("default", "livekind", "plain", &json!({}));
+    assert_eq!(status, 500, "{envelope}");
+    assert!(envelope["error"].as_str().unwrap().contains(remedy), "{envelope}");
+    for (words, said) in [
+        (&["list"][..], "makes no cdylib of it"),
+        (&["list", "--json"], "[\\\"cdylib\\\"]"),
+        (&["doctor"], remedy),
+        (&["exec", "livekind.plain"], remedy),
+    ] {
+        let (_, text) = scene.command(words);
+        assert!(text.contains("plain") && text.contains(said), "{words:?}: {text}");
+    }
+    write(&scene.at("plain/Cargo.toml"), cargo("udf-livekind-plain", "").as_bytes());
+    scene.answers(&host, "plain", "now");
+}

@@ -106,6 +106,19 @@ fn a_broken_folder_is_listed_with_reason_and_remedy_and_the_others_stay() {
             "no src/lib.rs",
         ),
         (
+            "a spec.md, but no cdylib",
+            vec![("p/bad/Cargo.toml", "[package]\nname = \"udf-p-bad\""), ("p/bad/spec.md", "")],
+            "its Cargo.toml makes no cdylib",
+        ),
+        (
+            "a spec.md, but a library of another kind",
+            vec![
+                ("p/bad/Cargo.toml", "[package]\nname = \"x\"\n[lib]\ncrate-type = [\"rlib\"]"),
+                ("p/bad/spec.md", "# x"),
+            ],
+            "its Cargo.toml makes no cdylib",
+        ),
+        (
             "no spec.md",
             vec![("p/bad/Cargo.toml", &*cdylib), ("p/bad/src/lib.rs", "")],
             "no spec.md",
