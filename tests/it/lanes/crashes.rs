@@ -30,7 +30,7 @@ fn three_crashes_put_an_operation_in_quarantine() {
     let note =
         troubled.listed("hurtful", "hurts")["lane_note"].as_str().unwrap_or_default().to_owned();
     assert!(note.contains("quarantine") && note.contains("SIGABRT"), "{note}");
-    troubled.logged("in quarantine");
+    troubled.host.logged("in quarantine");
     assert_ne!(
         troubled.worker_of("hurtful"),
         shared,
@@ -140,7 +140,7 @@ fn what_a_call_left_running_may_end_the_worker_and_no_call_with_it() {
         .expect("it ends");
         assert_ne!(troubled.worker_of("hurtful"), worker);
     }
-    troubled.logged("it ended while no call ran in it");
+    troubled.host.logged("it ended while no call ran in it");
     assert_eq!(troubled.listed("hurtful", "hurts").get("lane_note"), None, "nobody can tell who");
 }
 
@@ -158,16 +158,19 @@ fn an_operation_that_calls_another_survives_its_crash() {
         assert!(status == 200 && said.contains(words), "{kind}: {status} {said}");
     }
     // Both ends of it are in the log under the request of the caller.
-    troubled.logged("it asks another");
+    troubled.host.logged("it asks another");
     let log = troubled.host.stderr();
     let line = log.lines().find(|line| line.contains("it asks another")).unwrap_or_default();
     let request = line.split("request=").nth(1).and_then(|rest| rest.split(' ').next());
     let request = request.map(|id| id.trim_matches('"').to_owned()).expect("a line of its own");
     assert!(line.contains("op=default.harmless.asks"), "{line}");
-    let nested = |line: &&str| {
+    let nested = |line: &str| {
         line.contains(&request) && line.contains("op=default.hurtful.hurts") && line.contains("ok")
     };
-    assert!(log.lines().any(|line| nested(&line)), "{request}: {log}");
+    let seen = wait_until(LONG, "the line of the nested call", || {
+        troubled.host.stderr().lines().any(nested).then_some(())
+    });
+    assert!(seen.is_some(), "{request}: {}", troubled.host.stderr());
 }
 
 #[test]

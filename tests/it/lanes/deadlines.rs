@@ -52,7 +52,7 @@ fn a_call_inside_the_host_is_stuck_until_it_returns() {
         (troubled.listed("inside", "stalls")["stuck"] == 0).then_some(())
     })
     .expect("it has returned");
-    troubled.logged("returned long after its caller was told");
+    troubled.host.logged("returned long after its caller was told");
 }
 
 #[test]

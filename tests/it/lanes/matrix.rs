@@ -61,9 +61,9 @@ fn whatever_an_operation_does_to_its_process_costs_that_call() {
     // What one printed with its descriptors closed did not land in what another wrote.
     let notes = troubled.notes();
     assert!(notes.contains("written with 0, 1 and 2 closed"), "{notes:?}");
-    troubled.logged("its worker is replaced: what operations left behind");
-    troubled.logged("it prints more than is logged");
-    troubled.logged("it says more than is logged");
+    troubled.host.logged("its worker is replaced: what operations left behind");
+    troubled.host.logged("it prints more than is logged");
+    troubled.host.logged("it says more than is logged");
     let log = troubled.host.stderr();
     // The calls that were answered throughout have a line each, more of them on a faster machine.
     let of_calls = |line: &&str| line.contains(" udf_host::call: ");

@@ -79,13 +79,6 @@ impl Troubled {
         (answer.status, answer.json())
     }
 
-    /// Waits until the log has this; what was answered may be there before the line about it.
-    #[track_caller]
-    pub(super) fn logged(&self, words: &str) {
-        let found = wait_until(LONG, words, || self.host.stderr().contains(words).then_some(()));
-        assert!(found.is_some(), "{words} is not in the log: {}", self.host.stderr());
-    }
-
     pub(super) fn pid(&self) -> Pid {
         Pid::from_raw(self.host.pid().cast_signed()).unwrap()
     }

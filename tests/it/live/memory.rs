@@ -114,7 +114,7 @@ fn at_the_limit_calls_move_to_workers_and_their_memory_returns() {
         assert_ne!(Some(now), before);
         before = Some(now);
     }
-    assert!(host.stderr().contains("newer ones run in a worker"), "{}", host.stderr());
+    host.logged("newer ones run in a worker");
     // A build that the host has open already is called there.
     reload(&host, &root, 1);
     let back = listed(&host, |_| true);

@@ -76,6 +76,6 @@ fn a_lock_of_another_cargo_is_waited_for_and_named() {
     assert_eq!(listed["state"], "ready", "{listed}");
     drop(lock);
     assert!(told.is_some(), "{note:?}\n{}", host.stderr());
-    assert!(host.stderr().contains("waiting for another cargo"), "{}", host.stderr());
+    host.logged("waiting for another cargo");
     scene.answers(&host, "says", "two");
 }

@@ -188,6 +188,15 @@ impl HostProcess {
         String::from_utf8_lossy(&self.stderr.lock().unwrap()).into_owned()
     }
 
+    /// Waits until its log has this: what was answered may be there before the line about it.
+    #[track_caller]
+    pub(crate) fn logged(&self, words: &str) {
+        let found = wait_until(Duration::from_secs(60), words, || {
+            self.stderr().contains(words).then_some(())
+        });
+        assert!(found.is_some(), "{words:?} is not in the log: {}", self.stderr());
+    }
+
     /// What it printed on stdout after the handshake line: must stay empty.
     pub(crate) fn stdout_rest(&self) -> String {
         String::from_utf8_lossy(&self.stdout_rest.lock().unwrap()).into_owned()
