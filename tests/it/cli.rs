@@ -153,6 +153,35 @@ fn doctor_finds_nothing_in_order_and_names_what_is_not() {
 }
 
 #[test]
+fn doctor_knows_what_operations_write() {
+    let desk = Desk::new();
+    let state = desk.app_dir().join("state");
+    write(&state.join("cards.json"), b"{\"a\": 1}");
+    write(&state.join("onboarding.json"), b"{\"a\": 1}");
+    std::fs::create_dir(state.join("tasks.json")).unwrap();
+    let report = |app_dir: &Path| {
+        let mut command = Command::new(&built().host);
+        command.args(["doctor", "--json", "--only", "--udfs"]).arg(&built().udfs);
+        command.arg("--app-dir").arg(app_dir).env("XDG_CACHE_HOME", &built().cache);
+        let (code, out, err) = told(&command.output().unwrap());
+        assert_eq!(code, 1, "{out}{err}");
+        parse(&out)
+    };
+    let told = report(&desk.app_dir());
+    let one = |place: &str| findings(&told, place)[0].clone();
+    let (cards, tasks) = (one("cards.json"), one("tasks.json"));
+    assert_eq!(cards["severity"], "problem", "{told}");
+    assert!(cards["what"].as_str().unwrap().contains("_core."), "{cards}");
+    assert!(cards["remedy"].as_str().unwrap().contains("restore"), "{cards}");
+    assert_eq!(one("onboarding.json")["severity"], "note", "{told}");
+    assert!(tasks["what"].as_str().unwrap().contains("directory"), "{tasks}");
+
+    let file = state.join("cards.json");
+    let told = report(&file);
+    assert!(findings(&told, "cards.json")[0]["what"].to_string().contains("not a directory"));
+}
+
+#[test]
 fn doctor_looks_at_the_folder_that_is_used() {
     let desk = Desk::new();
     std::fs::create_dir_all(desk.udfs()).unwrap();

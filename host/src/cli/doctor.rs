@@ -69,7 +69,7 @@ impl Doctor {
         progress::until_settled(&host);
         let mut findings = operations::check(&host);
         findings.extend(store::check_cache(&cache_dir));
-        findings.extend(store::check(&app_dir));
+        findings.extend(store::check(&app_dir, &operations::writers(&host)));
         let problems =
             findings.iter().filter(|finding| finding.severity == Severity::Problem).count();
         if self.json {

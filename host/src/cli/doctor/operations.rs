@@ -1,9 +1,24 @@
 //! Checks of what is to be called: folders, artifacts, specs.
 
+use std::collections::BTreeMap;
+
 use super::Finding;
 use crate::Host;
 use crate::plugins::EntryState;
 use crate::spec::Spec;
+
+/// For each collection that is written, one operation that does.
+pub(super) fn writers(host: &Host) -> BTreeMap<String, String> {
+    let mut writers = BTreeMap::new();
+    for entry in host.catalog.entries() {
+        if let EntryState::Ready(loaded) = entry.state() {
+            for collection in &loaded.descriptor.writes {
+                writers.entry(collection.clone()).or_insert_with(|| entry.address.to_string());
+            }
+        }
+    }
+    writers
+}
 
 /// Everything that keeps an operation from being called, or from being what its spec says.
 pub(super) fn check(host: &Host) -> Vec<Finding> {
