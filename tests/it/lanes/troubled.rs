@@ -10,11 +10,10 @@ use std::thread;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-use super::LONG;
 use crate::support::build::built;
 use crate::support::checkout;
 use crate::support::fixture::{Found, snapshot};
-use crate::support::host_process::{HostOptions, HostProcess, wait_until};
+use crate::support::host_process::{HostOptions, HostProcess};
 use crate::support::parse;
 
 /// The operations under `fixtures/trouble`.
