@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::build::built;
 use crate::support::fixture::{Found, snapshot, write};
+use crate::support::host_process::{HostOptions, HostProcess};
 use crate::support::{checkout, parse};
 
 /// A folder with operations and a store, and commands in it.
@@ -179,6 +180,26 @@ fn doctor_knows_what_operations_write() {
     let file = state.join("cards.json");
     let told = report(&file);
     assert!(findings(&told, "cards.json")[0]["what"].to_string().contains("not a directory"));
+}
+
+#[test]
+fn a_host_says_at_its_start_that_its_state_folder_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    write(&file, b"mine");
+    for (app_dir, warned) in
+        [(file.clone(), true), (file.join("below"), true), (folder.path().join("new"), false)]
+    {
+        let host = HostProcess::start(&HostOptions::new().arg("--app-dir").arg(&app_dir));
+        host.logged(" serving");
+        let log = host.stderr();
+        assert_eq!(log.contains("the state folder cannot be used"), warned, "{log}");
+        let words = format!("{}: records cannot be kept here: not a directory", file.display());
+        assert_eq!(log.contains(&words) && log.contains("--app-dir"), warned, "{log}");
+        assert_eq!(host.get("/health").status, 200);
+        assert!(!folder.path().join("new").exists(), "only operations make it");
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod operations;
 mod store;
 
+use std::path::Path;
+
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -59,6 +61,12 @@ impl Finding {
     fn note(place: impl ToString, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
         Finding { severity: Severity::Note, ..Finding::problem(place, what, remedy) }
     }
+}
+
+/// What keeps records from being written below `app_dir`, and what to do about it, in one line.
+pub(super) fn folder_fault(app_dir: &Path) -> Option<String> {
+    store::check_folder(app_dir)
+        .map(|Finding { place, what, remedy, .. }| format!("{place}: {what}; {remedy}"))
 }
 
 impl Doctor {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::options::ServeOptions;
-use super::{Exit, exit};
+use super::{Exit, doctor, exit};
 use crate::agent::provider::Choice;
 use crate::agent::{AgentLoop, Bell, Provider, Stop, Triggers};
 use crate::config::Config;
@@ -70,6 +70,10 @@ pub(super) fn run(config: Config) -> Result<Exit, HostError> {
     let provider = if config.agent { Some(connect()?) } else { None };
     let watch = !config.no_watch;
     let host = Host::start(Config { watch, ..config })?;
+    // It serves all the same: a call may name another folder, and this one may be mended meanwhile.
+    if let Some(fault) = doctor::folder_fault(&host.dispatcher.app_dir(None)) {
+        tracing::warn!("the state folder cannot be used: {fault}");
+    }
     let tasks = provider.map(|provider| Tasks::start(&host, provider)).transpose()?;
     let state = State {
         port: bound.port,
