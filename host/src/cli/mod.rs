@@ -40,8 +40,7 @@ use crate::{logging, program, tether, worker};
 
 /// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
 #[derive(Debug, Parser)]
-#[command(name = "udf-host", version, max_term_width = 100, after_help = exit::HELP)]
-#[command(disable_help_subcommand = true)]
+#[command(name = "udf-host", version, max_term_width = 100, after_help = exit::ALL)]
 struct Cli {
     #[command(flatten)]
     host: HostOptions,

@@ -13,9 +13,11 @@ fn every_help_text_stands_as_reviewed() {
     let mut cli = Cli::command();
     cli.build();
     let mut names = vec![vec![]];
-    for command in cli.get_subcommands() {
+    // `help` is the library's own.
+    let own = |command: &&clap::Command| command.get_name() != "help";
+    for command in cli.get_subcommands().filter(own) {
         names.push(vec![command.get_name().to_owned()]);
-        for below in command.get_subcommands() {
+        for below in command.get_subcommands().filter(own) {
             names.push(vec![command.get_name().to_owned(), below.get_name().to_owned()]);
         }
     }
@@ -28,6 +30,33 @@ fn every_help_text_stands_as_reviewed() {
         text.push_str(&format!("$ {}\n{error}\n", words.join(" ")));
     }
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn help_is_a_command_as_well() {
+    let shown = |words: &str| {
+        let error = parse(words).unwrap_err();
+        assert!(!error.use_stderr(), "{words}: {error}");
+        error.to_string()
+    };
+    for (words, option) in [
+        ("udf-host help", "udf-host --help"),
+        ("udf-host help inbox", "udf-host inbox --help"),
+        ("udf-host help inbox answer", "udf-host inbox answer --help"),
+        ("udf-host help dev serve", "udf-host dev serve --help"),
+    ] {
+        assert_eq!(shown(words), shown(option), "{words}");
+    }
+    // Each number of a command stands in the list of all, which the program itself shows.
+    let all = shown("udf-host help");
+    let listed = |text: &str| -> Vec<String> {
+        let start = text.find("Exit codes:\n").expect("exit codes");
+        let lines = text[start..].lines().skip(1).take_while(|line| line.starts_with("  "));
+        lines.map(|line| line.trim().split(' ').next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(listed(&all), ["0", "1", "2", "3", "4", "5"]);
+    assert_eq!(listed(&all), listed(&shown("udf-host help inbox")));
+    assert!(all.contains(exit::HELP), "{all}");
 }
 
 #[test]
