@@ -85,8 +85,10 @@ impl Check {
             return child::run(&self.child, &self.operations, config, limit);
         }
         let host = Host::start(config.clone())?;
-        progress::until_settled(&host);
         let names = if self.all { &[][..] } else { &self.operations };
+        // A name that no folder has is told before anything is built.
+        selection::select(&host, names)?;
+        progress::until_settled(&host);
         let ops: Vec<String> = selection::select(&host, names)?
             .iter()
             .map(|entry| entry.address.to_string())

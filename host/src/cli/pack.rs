@@ -32,6 +32,8 @@ pub(super) struct Pack {
 impl Pack {
     pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
         let host = Host::start(config)?;
+        // A name that no folder has is told before anything is built.
+        selection::select(&host, &self.operations)?;
         if !progress::until_settled(&host) {
             return Err(HostError::Internal {
                 message: "the build did not end".to_owned(),

@@ -1,8 +1,9 @@
 //! From names on the command line to the operations that are meant: some, or all.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::operation;
+use super::{operation, progress};
 use crate::Host;
 use crate::error::HostError;
 use crate::plugins::Entry;
@@ -14,6 +15,7 @@ use crate::plugins::Entry;
 /// # Errors
 /// [`HostError::UnknownOp`] and its kin for a name that nothing has.
 pub(super) fn select(host: &Host, names: &[String]) -> Result<Vec<Arc<Entry>>, HostError> {
+    host.catalog.wait_discovered(Instant::now() + progress::BUILD_TIME);
     let all = host.catalog.entries();
     if names.is_empty() {
         return Ok(all);

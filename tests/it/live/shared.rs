@@ -1,6 +1,9 @@
 //! Others at the same folders: another host, another cargo.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -78,4 +81,63 @@ fn a_lock_of_another_cargo_is_waited_for_and_named() {
     assert!(told.is_some(), "{note:?}\n{}", host.stderr());
     host.logged("waiting for another cargo");
     scene.answers(&host, "says", "two");
+}
+
+/// A command of the host over the scene's folders, with standard error in a file.
+fn spawn(scene: &Scene, words: &[&str], stderr: &Path) -> Child {
+    let mut command = Command::new(&built().host);
+    command.args(words).arg("--only").arg("--udfs").arg(scene.root());
+    command.env("XDG_CACHE_HOME", &built().cache);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(stderr).unwrap());
+    command.spawn().unwrap()
+}
+
+#[test]
+fn commands_that_wait_say_so_without_a_terminal_and_a_name_of_nobody_waits_for_nothing() {
+    let scene = Scene::new("livesaid");
+    scene.lay_out("says", "at last");
+    let go = scene.tree.path().join("go");
+    let script = format!(
+        "fn main() {{ for _ in 0..3000 {{ if std::path::Path::new({go:?}).exists() {{ return; }} \
+         std::thread::sleep(std::time::Duration::from_millis(100)); }} }}\n"
+    );
+    write(&scene.at("says/build.rs"), script.as_bytes());
+    let said = |file: &Path| fs::read_to_string(file).unwrap();
+    let (first, second) = (scene.tree.path().join("first"), scene.tree.path().join("second"));
+    let mut builds = spawn(&scene, &["build"], &first);
+    let told = wait_until(Duration::from_secs(100), "the first line", || {
+        said(&first).starts_with("udf-host: ").then_some(())
+    });
+    assert!(told.is_some(), "it said nothing");
+
+    let out = scene.tree.path().join("out");
+    for (words, exit) in [
+        (&["pack", out.to_str().unwrap(), "livesaid.none"][..], 3),
+        (&["check", "livesaid/none"], 3),
+        (&["run-feedback", "--only", "none", "--help"], 1),
+    ] {
+        let file = scene.tree.path().join("none");
+        let ended = if words[0] == "run-feedback" {
+            // What stands behind the operation is a flag of it.
+            let mut command = Command::new(&built().host);
+            command.arg("--udfs").arg(scene.root()).args(words);
+            command.env("XDG_CACHE_HOME", &built().cache).stdout(Stdio::null());
+            command.stderr(File::create(&file).unwrap()).status().unwrap()
+        } else {
+            spawn(&scene, words, &file).wait().unwrap()
+        };
+        assert_eq!(ended.code(), Some(exit), "{words:?}: {}", said(&file));
+        assert!(builds.try_wait().unwrap().is_none(), "{words:?} waited for the build");
+    }
+
+    let mut waits = spawn(&scene, &["build"], &second);
+    let told = wait_until(Duration::from_secs(100), "the holder", || {
+        said(&second).contains("waiting for another host").then_some(())
+    });
+    write(&go, b"");
+    assert!(told.is_some(), "{}", said(&second));
+    assert!(said(&second).contains(&format!("process {}", builds.id())), "{}", said(&second));
+    for child in [&mut builds, &mut waits] {
+        assert!(child.wait().unwrap().success(), "{}{}", said(&first), said(&second));
+    }
 }

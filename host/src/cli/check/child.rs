@@ -54,7 +54,7 @@ pub(super) fn run(
     let host = |lane| Host::start(Config { lane: Some(lane), ..config.clone() });
     let hosts = [host(LaneChoice::Worker)?, host(LaneChoice::Inline)?];
     hosts.iter().for_each(|host| {
-        progress::until_settled(host);
+        progress::until_unsaid(host, |progress| progress.settled);
     });
     let unusable = |error| HostError::io("use", place.as_path(), &error);
     // After the folders of operations were looked for around the old one, and before any worker is started.

@@ -33,7 +33,8 @@ impl Project {
         let catalog = &self.host.catalog;
         catalog.wait_discovered(std::time::Instant::now() + progress::BUILD_TIME);
         catalog.find(WORKSPACE, PROJECT, op)?;
-        progress::until(&self.host, |_| {
+        // A script's refusals stand on standard error as JSON, with nothing before them.
+        progress::until_unsaid(&self.host, |_| {
             catalog.entry(&address).is_some_and(|entry| entry.view().state != "building")
         });
         let (_, loaded) = catalog.wait_ready(&address, std::time::Instant::now())?;
