@@ -246,6 +246,48 @@ fn a_plain_task_acts_through_operations_in_one_conversation() {
 }
 
 #[test]
+fn a_dry_run_whose_script_runs_out_fails_and_names_what_of_it_was_of_no_use() {
+    let bench = Bench::new(None);
+    let file = bench.folder.path().join("replies.txt");
+    let file = file.to_str().unwrap();
+    let nope = r#"{"actions": [{"action_name": "nope", "parameters": {}}]}"#;
+    let asks = r#"{"actions": [{"action_name": "send_message", "parameters": {"message": "Which?", "wait_for_user_reply": true}}]}"#;
+    for (script, code, wanted) in [
+        ("garbage\n".to_owned(), 1, &["one reply", "line 1 is no reply that can be used: "][..]),
+        (
+            format!("\n{nope}\n"),
+            1,
+            &["line 2 is of no use: there is no action `nope`; there are ", "`send_message`"],
+        ),
+        // What was wrong is said as well when the rest of the script was enough.
+        (format!("garbage\n{asks}"), 0, &["line 1 is no reply that can be used: "]),
+        (asks.to_owned(), 0, &[]),
+    ] {
+        write(std::path::Path::new(file), script.as_bytes());
+        let words = ["agent", "run", "--request", "x", "--dry-run", "--script", file];
+        let output = bench.run(&words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{script}: {said}");
+        for wanted in wanted {
+            assert!(said.contains(wanted), "{script}: {said}");
+        }
+        if wanted.is_empty() {
+            assert!(!said.contains("line 1"), "{said}");
+        }
+    }
+    // A worker's reply as well.
+    let one = r#"{"action_name": "writ_draft", "parameters": {}}"#;
+    write(std::path::Path::new(file), one.as_bytes());
+    let words =
+        ["agent", "run", "--workflow", "report_writing", "--request", "x", "--dry-run", "--script"];
+    let output = bench.run(&[&words[..], &[file]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let want = "line 1 is of no use: `writ_draft` is no action here; there are `write_draft`, ";
+    assert!(said.contains(want), "{said}");
+}
+
+#[test]
 fn a_dry_run_needs_no_model() {
     let bench = Bench::new(None);
     let script = bench.folder.path().join("replies.txt");

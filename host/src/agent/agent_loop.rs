@@ -113,6 +113,18 @@ impl AgentLoop {
         &self.tasks
     }
 
+    /// Replies of a script that were of no use, with their places.
+    #[must_use]
+    pub fn faults(&self) -> Vec<String> {
+        self.provider.faults()
+    }
+
+    /// Why the provider is never going to answer again: a script that ran out.
+    #[must_use]
+    pub fn ran_out(&self) -> Option<String> {
+        self.provider.ran_out()
+    }
+
     pub(super) fn now(&self) -> u64 {
         (self.clock)()
     }

@@ -128,7 +128,11 @@ pub fn decide(
                     session.seen = Some(ask.tail);
                     return Ok(decisions);
                 }
-                Err(error) => (caveat.unwrap_or_else(|| error.to_string()), raw, false),
+                Err(error) => {
+                    let cause = caveat.unwrap_or_else(|| error.to_string());
+                    provider.unusable(&raw, &format!("is no reply that can be used: {cause}"));
+                    (cause, raw, false)
+                }
             },
         };
         if attempt == ATTEMPTS {

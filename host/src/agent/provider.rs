@@ -139,4 +139,20 @@ pub trait Provider: Send + Sync {
     fn seek(&self, position: usize) {
         let _ = position;
     }
+
+    /// Hears that a reply of its own could not be used, and why, as what follows "line 3". A model learns of it from its
+    /// next prompt, whoever wrote a script has to be told.
+    fn unusable(&self, reply: &str, why: &str) {
+        let _ = (reply, why);
+    }
+
+    /// What was wrong with replies, each with its place, as far as it was heard.
+    fn faults(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Why there is never going to be another reply, for a provider that was asked behind its last one.
+    fn ran_out(&self) -> Option<String> {
+        None
+    }
 }

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use sdk::workflow::bounds::{DropReason, sub_batch};
+use sdk::workflow::bounds::{DropReason, Dropped, sub_batch};
 use sdk::workflow::decision::{Decision, Driver};
 use sdk::workflow::report::OUTAGE_MARKER;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use super::operations::Operations;
 use super::prompt;
 use super::provider::Provider;
 use super::stream::{Event, Stream};
-use super::tools::SUB_TASK_END;
+use super::tools::{self, SUB_TASK_END};
 
 /// Characters of an action's result that the model reads.
 pub(super) const RESULT_CHARS: usize = 12_000;
@@ -163,6 +163,7 @@ impl SubAgentRunner<'_> {
         let reasoning = decisions.first().map(|first| first.reasoning.clone()).unwrap_or_default();
         run.note("reasoning", "", &reasoning);
         let batch = sub_batch(decisions, &allowed);
+        self.tell_unknown(run, &batch.dropped, &allowed);
         let more = batch.dropped.len().saturating_sub(DROPPED);
         for dropped in batch.dropped.into_iter().take(DROPPED) {
             let why = match dropped.reason {
@@ -196,6 +197,21 @@ impl SubAgentRunner<'_> {
             }
         }
         None
+    }
+
+    /// Tells whoever wrote the reply which actions there are instead.
+    fn tell_unknown(&self, run: &Run, dropped: &[Dropped], allowed: &[String]) {
+        let Some(reply) = run.session.messages.last() else { return };
+        let names = || allowed.iter().map(String::as_str).chain([SUB_TASK_END]);
+        for name in dropped
+            .iter()
+            .filter(|dropped| matches!(dropped.reason, DropReason::NotAllowed))
+            .map(|dropped| &dropped.action_name)
+        {
+            let known = tools::known(name, names());
+            let why = format!("is of no use: `{name}` is no action here; there are {known}");
+            self.provider.unusable(&reply.text, &why);
+        }
     }
 
     fn end(&self, status: &str, result: String) -> Result<SubOutcome, String> {

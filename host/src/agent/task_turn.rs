@@ -12,7 +12,7 @@ use super::operations::{CallError, Operations, WorkflowPlace};
 use super::prompt::{self, TaskPrompt};
 use super::provider::Provider;
 use super::tasks::OpenTask;
-use super::tools::{SPAWN_SUBAGENT, SUB_TASK_END, Tools};
+use super::tools::{self, SPAWN_SUBAGENT, SUB_TASK_END, Tools};
 use super::workflow::{Chosen, Description, WorkflowClient};
 use crate::plugins::Address;
 
@@ -171,6 +171,14 @@ impl TaskTurn<'_> {
             }
         };
         let batch = task_batch(decisions, step, |name| tools.availability(name));
+        if let Some(reply) = self.task.session.messages.last() {
+            for chosen in &batch.chosen {
+                let Some(error) = &chosen.error else { continue };
+                let known = tools::known(&chosen.decision.action_name, tools.names());
+                let why = format!("is of no use: {error}; there are {known}");
+                self.provider.unusable(&reply.text, &why);
+            }
+        }
         let reads = |chosen: &sdk::workflow::bounds::Chosen| {
             chosen.error.is_none() && tools.is_read(&chosen.decision.action_name)
         };

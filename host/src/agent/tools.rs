@@ -131,6 +131,24 @@ impl Tools {
     }
 }
 
+/// What there is instead of a name that is not there, as a person reads it; the names most like it first.
+pub(super) fn known<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 12;
+    fn last(name: &str) -> std::str::Chars<'_> {
+        name.rsplit('.').next().unwrap_or_default().chars()
+    }
+    let mut names: Vec<&str> = names.collect();
+    names.sort_by_key(|known| {
+        std::cmp::Reverse(last(known).zip(last(name)).take_while(|(a, b)| a == b).count())
+    });
+    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`"));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(more) = names.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        let _infallible = write!(text, " and {more} more");
+    }
+    text
+}
+
 /// `name(a, b: integer = 3, c?): what it does`.
 pub(super) fn line(name: &str, doc: &str, tool: &Tool, shown: impl Fn(&str) -> bool) -> String {
     let params: Vec<String> = tool
@@ -203,6 +221,19 @@ mod tests {
         fn workflow(&self, _: &str) -> Option<WorkflowPlace> {
             None
         }
+    }
+
+    #[test]
+    fn of_what_is_known_the_most_alike_comes_first_and_not_all_is_said() {
+        let names = ["send_message", "wait", "_core.notes.add"];
+        assert_eq!(
+            known("_core.note.adds", names.into_iter()),
+            "`_core.notes.add`, `send_message`, `wait`"
+        );
+        let many: Vec<String> = (0..14).map(|at| format!("x{at}")).collect();
+        let text = known("é", many.iter().map(String::as_str));
+        assert!(text.ends_with("`x11` and 2 more"), "{text}");
+        assert_eq!(known("a", std::iter::empty()), "");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::error::HostError;
 const HELP: &str = "\
 Exit codes:
   0  the task is done, or waits for somebody
-  1  the task was given up or cancelled
+  1  the task was given up or cancelled, or the script of a dry run ran out
   2  the command line, a setting or a parameter is wrong
   4  the machine said no: a port, a file, a permission";
 
@@ -118,6 +118,19 @@ fn print(file: &TaskFile) -> Result<(), HostError> {
         Some(ending) if !ending.summary.is_empty() => output::line(&ending.summary),
         _ => Ok(()),
     }
+}
+
+/// A dry run that needed more replies than its script has shows nothing of the task: it failed. What was wrong with the
+/// script is said in any case.
+fn unless_ran_out(agent: &AgentLoop, exit: Exit) -> Exit {
+    if let Some(why) = agent.ran_out() {
+        output::aside(&format!("udf-host: {why}"));
+        return if exit == Exit::Done { Exit::Failed } else { exit };
+    }
+    for fault in agent.faults() {
+        output::aside(&format!("udf-host: of the script, {fault}"));
+    }
+    exit
 }
 
 fn exit(file: &TaskFile) -> Exit {

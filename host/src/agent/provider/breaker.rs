@@ -84,6 +84,18 @@ impl Provider for Breaker {
     fn seek(&self, position: usize) {
         self.provider.seek(position);
     }
+
+    fn unusable(&self, reply: &str, why: &str) {
+        self.provider.unusable(reply, why);
+    }
+
+    fn faults(&self) -> Vec<String> {
+        self.provider.faults()
+    }
+
+    fn ran_out(&self) -> Option<String> {
+        self.provider.ran_out()
+    }
 }
 
 #[cfg(test)]

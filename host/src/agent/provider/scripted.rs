@@ -9,6 +9,9 @@ use serde_json::Value;
 use super::{Chat, Provider, ProviderError};
 use crate::error::HostError;
 
+/// Faults that the end of a script names.
+const FAULTS: usize = 5;
+
 /// Answers with the replies of a script, in order, whoever asks.
 ///
 /// A script is a JSON list, or a file of one reply per line. A text is the reply as it stands, an object is its JSON
@@ -17,7 +20,17 @@ use crate::error::HostError;
 #[derive(Debug)]
 pub struct Scripted {
     replies: Vec<Scene>,
-    next: Mutex<usize>,
+    /// Where in the script each reply stands, in words.
+    places: Vec<String>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next: usize,
+    /// What was wrong with replies, each with its place.
+    faults: Vec<String>,
+    has_run_out: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -43,25 +56,44 @@ impl Scripted {
     /// # Errors
     /// It has no reply, in words.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let replies: Vec<Scene> = match serde_json::from_str::<Vec<Value>>(text) {
-            Ok(list) => list.into_iter().map(scene).collect(),
-            Err(_) => text
-                .lines()
-                .filter(|line| !line.trim().is_empty())
-                .map(|line| match serde_json::from_str(line) {
-                    Ok(value) => scene(value),
-                    Err(_) => Scene::Reply(line.to_owned()),
-                })
-                .collect(),
-        };
+        let (places, replies): (Vec<String>, Vec<Scene>) =
+            match serde_json::from_str::<Vec<Value>>(text) {
+                Ok(list) => {
+                    (1..).zip(list).map(|(at, value)| (format!("reply {at}"), scene(value))).unzip()
+                }
+                Err(_) => (1..)
+                    .zip(text.lines())
+                    .filter(|(_, line)| !line.trim().is_empty())
+                    .map(|(at, line)| {
+                        let scene = match serde_json::from_str(line) {
+                            Ok(value) => scene(value),
+                            Err(_) => Scene::Reply(line.to_owned()),
+                        };
+                        (format!("line {at}"), scene)
+                    })
+                    .unzip(),
+            };
         if replies.is_empty() {
             return Err("the script has no reply: write a JSON list, or one reply per line".into());
         }
-        Ok(Self { replies, next: Mutex::new(0) })
+        Ok(Self { replies, places, state: Mutex::default() })
     }
 
-    fn next(&self) -> std::sync::MutexGuard<'_, usize> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// That all replies are taken, and which of them came to nothing.
+    fn end(&self, state: &State) -> String {
+        let mut text = match self.replies.len() {
+            1 => "the script has one reply and it is taken".to_owned(),
+            count => format!("the script has {count} replies and all are taken"),
+        };
+        for fault in state.faults.iter().take(FAULTS) {
+            text.push_str("; ");
+            text.push_str(fault);
+        }
+        text
     }
 }
 
@@ -84,13 +116,12 @@ fn scene(value: Value) -> Scene {
 
 impl Provider for Scripted {
     fn complete(&self, _: &Chat<'_>) -> Result<String, ProviderError> {
-        let mut next = self.next();
-        let Some(scene) = self.replies.get(*next) else {
-            let message =
-                format!("the script has {} replies and all are taken", self.replies.len());
-            return Err(ProviderError::Refused { message });
+        let mut state = self.state();
+        let Some(scene) = self.replies.get(state.next) else {
+            state.has_run_out = true;
+            return Err(ProviderError::Refused { message: self.end(&state) });
         };
-        *next += 1;
+        state.next += 1;
         match scene {
             Scene::Reply(text) => Ok(text.clone()),
             Scene::Failure(error) => Err(error.clone()),
@@ -98,11 +129,32 @@ impl Provider for Scripted {
     }
 
     fn position(&self) -> Option<usize> {
-        Some(*self.next())
+        Some(self.state().next)
     }
 
     fn seek(&self, position: usize) {
-        *self.next() = position;
+        self.state().next = position;
+    }
+
+    fn unusable(&self, reply: &str, why: &str) {
+        let mut state = self.state();
+        let is_it = |scene: &Scene| matches!(scene, Scene::Reply(text) if text == reply);
+        let taken = &self.replies[..state.next.min(self.replies.len())];
+        let Some(at) = taken.iter().rposition(is_it) else { return };
+        let fault = format!("{} {why}", self.places[at]);
+        if !state.faults.contains(&fault) {
+            tracing::warn!(target: "udf_host::agent", "of the script, {fault}");
+            state.faults.push(fault);
+        }
+    }
+
+    fn faults(&self) -> Vec<String> {
+        self.state().faults.clone()
+    }
+
+    fn ran_out(&self) -> Option<String> {
+        let state = self.state();
+        state.has_run_out.then(|| self.end(&state))
     }
 }
 
@@ -142,6 +194,29 @@ mod tests {
         scripted.seek(1);
         assert_eq!(scripted.complete(&chat).unwrap(), "b");
         assert_eq!(scripted.position(), Some(2));
+        assert_eq!(scripted.ran_out(), None);
         assert!(scripted.complete(&chat).unwrap_err().is_fatal(), "the script is at its end");
+        let all_taken = "the script has 2 replies and all are taken";
+        assert_eq!(scripted.ran_out().as_deref(), Some(all_taken));
+    }
+
+    #[test]
+    fn the_end_of_a_script_names_what_of_it_was_of_no_use() {
+        let chat = Chat { system: "", messages: &[] };
+        for (script, place) in [("a\n\nb\nc", "line 3"), ("[\"a\", \"b\", \"c\"]", "reply 2")] {
+            let scripted = Scripted::parse(script).unwrap();
+            for reply in ["a", "b"] {
+                assert_eq!(scripted.complete(&chat).unwrap(), reply);
+            }
+            for reply in ["b", "b", "c"] {
+                scripted.unusable(reply, "is no reply");
+            }
+            scripted.complete(&chat).unwrap();
+            let want = format!("the script has 3 replies and all are taken; {place} is no reply");
+            assert_eq!(
+                scripted.complete(&chat).unwrap_err(),
+                ProviderError::Refused { message: want }
+            );
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Exit, HELP, Model, document, driver, exit, output, print, view};
+use super::{Exit, HELP, Model, document, driver, exit, output, print, unless_ran_out, view};
 use crate::agent::{AgentError, AgentLoop, NewTask, Stop, Turned};
 use crate::config::Config;
 use crate::error::HostError;
@@ -93,7 +93,7 @@ impl Which {
         } else {
             print(&file)?;
         }
-        Ok(exit(&file))
+        Ok(unless_ran_out(&agent, exit(&file)))
     }
 
     /// The id of the task that is meant; it is made if need be.
@@ -161,6 +161,7 @@ impl Resume {
         } else {
             files.iter().try_for_each(print)?;
         }
-        Ok(files.iter().map(exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
+        let worst = files.iter().map(exit).find(|exit| *exit != Exit::Done);
+        Ok(unless_ran_out(&agent, worst.unwrap_or(Exit::Done)))
     }
 }
