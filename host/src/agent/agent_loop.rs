@@ -16,6 +16,7 @@ use super::operations::{HostOperations, Operations, WorkflowPlace};
 use super::provider::Provider;
 use super::task_file::TaskFile;
 use super::tasks::{Tasks, TasksError};
+use super::tools;
 use super::workflow::WorkflowClient;
 use crate::Host;
 
@@ -141,7 +142,8 @@ impl AgentLoop {
     /// already under that id is left as it is.
     ///
     /// # Errors
-    /// A blank request, a workflow that is unknown or cannot do what it is for, or a store that refuses.
+    /// A blank request, a workflow that is unknown or cannot do what it is for, an action that no task can use, or a store
+    /// that refuses.
     pub fn start(&self, new: NewTask) -> Result<String, AgentError> {
         if new.request.trim().is_empty() {
             return Err(AgentError::NoRequest);
@@ -153,6 +155,11 @@ impl AgentLoop {
                 workflow: new.workflow_id.clone(),
                 reason,
             })?;
+        }
+        for action in &new.actions {
+            if let Some(reason) = tools::refusal(&*self.operations, action) {
+                return Err(AgentError::NoAction { action: action.clone(), reason });
+            }
         }
         let id = if new.id.is_empty() { made_up_id()? } else { new.id };
         let project = if new.project.is_empty() { "agent".to_owned() } else { new.project };

@@ -25,6 +25,14 @@ pub enum AgentError {
         /// What it lacks.
         reason: String,
     },
+    /// The request names an action that no task can use.
+    #[error("a task cannot use the action `{action}`: {reason}")]
+    NoAction {
+        /// As the request names it.
+        action: String,
+        /// Why not, and what there is.
+        reason: String,
+    },
     /// The request is blank.
     #[error("a task needs a request")]
     NoRequest,
@@ -57,6 +65,7 @@ impl From<AgentError> for HostError {
         match error {
             AgentError::NoWorkflow(_)
             | AgentError::Unusable { .. }
+            | AgentError::NoAction { .. }
             | AgentError::NoRequest
             | AgentError::NoWords
             | AgentError::Ended(_)

@@ -55,6 +55,19 @@ fn is_offered(address: &Address) -> bool {
     &*address.project != WORKFLOWS && !FOR_PEOPLE.contains(&(&*address.project, &*address.op))
 }
 
+/// Why a task cannot be given this action as one that it may use.
+pub(super) fn refusal(operations: &dyn Operations, action: &str) -> Option<String> {
+    if Tools::is_built_in(action) {
+        return None;
+    }
+    let tools = || Tools::of_task(operations, &[]);
+    match Address::parse(action) {
+        Some(address) if !is_offered(&address) => Some("it is not for tasks".to_owned()),
+        Some(address) => operations.lacks(&address, false),
+        None => Some(format!("there are {}", known(action, tools().names()))),
+    }
+}
+
 /// The actions of a task.
 #[derive(Debug, Clone, Default)]
 pub struct Tools {
