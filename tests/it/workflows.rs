@@ -327,7 +327,7 @@ fn a_dry_run_needs_no_model() {
                 "--script",
                 script,
             ][..],
-            "there is no workflow `none`",
+            "there is no workflow `none`; there are `living_ui_creation`, `report_writing`",
         ),
         (&["agent", "run", "--request", " ", "--dry-run", "--script", script], "needs a request"),
         (
@@ -377,6 +377,10 @@ fn a_dry_run_needs_no_model() {
             "no agent task `task_gone`",
         ),
         (&["agent", "run", "--request", "x"], "no model provider is set"),
+        (
+            &["agent", "run"],
+            "which task? Give its TASK_ID, or make a new one with `--request TEXT`",
+        ),
     ] {
         let mut command = bench.command(words);
         for name in ["UDF_HOST_LLM_PROVIDER", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {

@@ -150,7 +150,10 @@ impl AgentLoop {
         }
         if !new.workflow_id.is_empty() {
             let place = self.operations.workflow(&new.workflow_id);
-            let place = place.ok_or_else(|| AgentError::NoWorkflow(new.workflow_id.clone()))?;
+            let place = place.ok_or_else(|| AgentError::NoWorkflow {
+                workflow: new.workflow_id.clone(),
+                known: self.known_workflows(&new.workflow_id),
+            })?;
             self.check(&place).map_err(|reason| AgentError::Unusable {
                 workflow: new.workflow_id.clone(),
                 reason,
@@ -176,6 +179,14 @@ impl AgentLoop {
         };
         self.tasks.create(&file)?;
         Ok(id)
+    }
+
+    fn known_workflows(&self, like: &str) -> String {
+        let ids = self.operations.workflows();
+        match ids.is_empty() {
+            true => "none".to_owned(),
+            false => tools::known(like, ids.iter().map(String::as_str)),
+        }
     }
 
     /// Whether a workflow can do what it is for, as far as that shows before anything runs: whoever asks for a task hears

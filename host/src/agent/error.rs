@@ -15,8 +15,13 @@ pub enum AgentError {
     #[error(transparent)]
     Store(#[from] core_store::StoreError),
     /// The request names a workflow that is not there.
-    #[error("there is no workflow `{0}`")]
-    NoWorkflow(String),
+    #[error("there is no workflow `{workflow}`; there are {known}")]
+    NoWorkflow {
+        /// As the request names it.
+        workflow: String,
+        /// Those that are there.
+        known: String,
+    },
     /// The workflow that the request names cannot do what it is for.
     #[error("the workflow `{workflow}` cannot be run: {reason}")]
     Unusable {
@@ -63,7 +68,7 @@ pub enum AgentError {
 impl From<AgentError> for HostError {
     fn from(error: AgentError) -> Self {
         match error {
-            AgentError::NoWorkflow(_)
+            AgentError::NoWorkflow { .. }
             | AgentError::Unusable { .. }
             | AgentError::NoAction { .. }
             | AgentError::NoRequest

@@ -64,6 +64,13 @@ pub trait Operations: Send + Sync {
 
     /// The workflow of this id or alias.
     fn workflow(&self, id: &str) -> Option<WorkflowPlace>;
+
+    /// The ids of all workflows, also of those that are not built yet.
+    fn workflows(&self) -> Vec<String> {
+        let tools = self.tools().into_iter().map(|tool| tool.address);
+        let workflows = tools.filter(|address| &*address.project == WORKFLOWS);
+        workflows.map(|address| address.op.to_string()).collect()
+    }
 }
 
 /// JSON parameters as an operation takes them: a text as it stands, null as absent, anything else as its JSON.
@@ -149,6 +156,13 @@ impl Operations for HostOperations {
         workflows()
             .find(|entry| aliases(&entry.folder).get(id) == Some(&entry.address.op.to_string()))
             .map(place)
+    }
+
+    fn workflows(&self) -> Vec<String> {
+        let entries = self.dispatcher.catalog().entries();
+        let addresses = entries.iter().map(|entry| &entry.address);
+        let workflows = addresses.filter(|address| &*address.project == WORKFLOWS);
+        workflows.map(|address| address.op.to_string()).collect()
     }
 }
 

@@ -223,7 +223,7 @@ fn a_missing_workflow_parks_visibly_and_goes_on_when_it_is_back() {
             workflow_id: "none".into(),
             ..NewTask::default()
         }),
-        Err(AgentError::NoWorkflow(_))
+        Err(AgentError::NoWorkflow { .. })
     ));
 }
 

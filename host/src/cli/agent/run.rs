@@ -11,7 +11,7 @@ use crate::error::HostError;
 #[derive(Debug, Args)]
 struct Which {
     /// A task of the task store, or one that was run before; without one a new task is made.
-    #[arg(value_name = "TASK_ID", required_unless_present = "request")]
+    #[arg(value_name = "TASK_ID")]
     id: Option<String>,
     /// What is asked for; of a task of the store it is its description.
     #[arg(long, value_name = "TEXT")]
@@ -83,6 +83,10 @@ impl Which {
         config: Config,
         how: impl Fn(&AgentLoop, &str) -> Result<Turned, AgentError>,
     ) -> Result<Exit, HostError> {
+        if self.id.is_none() && self.request.is_none() {
+            let message = "which task? Give its TASK_ID, or make a new one with `--request TEXT`";
+            return Err(HostError::BadRequest { message: message.to_owned() });
+        }
         let (_host, agent) = driver(config, &self.model, Stop::default())?;
         let json = self.json;
         let id = self.task(&agent)?;
