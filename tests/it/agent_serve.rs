@@ -286,7 +286,9 @@ fn routes_say_what_is_wrong_and_keep_messages_for_whoever_serves() {
     for (body, status, words) in [
         ("{", 400, "no message"),
         ("{\"txt\": \"x\"}", 400, "txt"),
-        ("{\"text\": \" \"}", 400, "needs a request"),
+        ("{\"text\": \" \"}", 400, "needs a request: `text` is missing or blank"),
+        ("{}", 400, "needs a request: `text` is missing or blank"),
+        ("{\"task\": \"t\"}", 400, "needs words: `text` is missing or blank"),
         ("{\"text\": \"x\", \"workflow\": \"none\"}", 400, "there is no workflow `none`"),
         ("{\"text\": \"x\", \"task\": \"task_gone\"}", 404, "task_gone"),
         ("{\"text\": \"x\", \"task\": \"../x\"}", 400, "cannot be the id"),
@@ -306,6 +308,13 @@ fn routes_say_what_is_wrong_and_keep_messages_for_whoever_serves() {
             "{body}: {envelope}"
         );
         assert!(envelope["error"].as_str().unwrap().contains(words), "{body}: {envelope}");
+    }
+    for (words, want) in [
+        (&["agent", "tasks"][..], "no tasks that are not done\n"),
+        (&["agent", "tasks", "--all"], "no tasks\n"),
+        (&["agent", "tasks", "--json"], "[]\n"),
+    ] {
+        assert_eq!(String::from_utf8_lossy(&bench.run(words).stdout), want, "{words:?}");
     }
     let said = say(&host, json!({"text": "Buy tea", "project": "shop"}));
     assert_eq!((&said["started"], &said["served_here"]), (&json!(true), &json!(false)));

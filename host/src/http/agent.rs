@@ -47,6 +47,11 @@ pub(super) async fn message(state: &State, incoming: Incoming<'_>) -> Result<Vec
         HostError::BadRequest { message: format!("the body is no message: {error}") }
     })?;
     let is_new = said.task.is_empty();
+    if said.text.trim().is_empty() {
+        let needs = if is_new { AgentError::NoRequest } else { AgentError::NoWords };
+        let message = format!("{needs}: `text` is missing or blank");
+        return Err(HostError::BadRequest { message }.into());
+    }
     let beside = [
         ("id", !said.id.is_empty()),
         ("workflow", !said.workflow.is_empty()),

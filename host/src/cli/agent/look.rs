@@ -85,6 +85,9 @@ impl Tasks {
             output::json(&files.iter().map(view).collect::<Vec<_>>())?;
             return Ok(Exit::Done);
         }
+        if files.is_empty() {
+            output::line(if self.all { "no tasks" } else { "no tasks that are not done" })?;
+        }
         let rows: Vec<Vec<String>> = files
             .iter()
             .map(|file| {
