@@ -242,9 +242,10 @@ fn unknown_parameter(name: &str, spec: &UdfSpec) -> UdfError {
         message.push_str("it takes only `app_dir`");
     } else {
         message.push_str("it takes ");
+        let comma = if spec.params.len() == 1 { " " } else { ", " };
         for param in spec.params {
             // Writing to a string does not fail.
-            let _ = write!(message, "`{}`, ", param.name);
+            let _ = write!(message, "`{}`{comma}", param.name);
         }
         message.push_str("and `app_dir`");
     }

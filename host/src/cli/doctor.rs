@@ -97,10 +97,11 @@ impl Doctor {
             }
             let ready = host.catalog.progress();
             output::line(&format!(
-                "{} of {} operations are ready; state folder {}; {problems} problems",
+                "{} of {} operations are ready; state folder {}; {}",
                 ready.ready,
                 ready.total,
-                app_dir.display()
+                app_dir.display(),
+                output::count(problems, "problem")
             ))?;
         }
         Ok(if problems == 0 { Exit::Done } else { Exit::Failed })

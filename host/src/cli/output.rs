@@ -46,6 +46,11 @@ pub(super) fn aside(text: &str) {
     }
 }
 
+/// A number of things: "1 file", "2 files".
+pub(super) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Prints rows in aligned columns; the last one is not padded.
 pub(super) fn table(rows: &[Vec<String>]) -> Result<(), HostError> {
     aligned(rows).iter().try_for_each(|row| line(row))

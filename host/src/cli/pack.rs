@@ -74,9 +74,9 @@ impl Pack {
             return Ok(Exit::Done);
         }
         output::line(&format!(
-            "{} operations, {} files, {:.1} MB for {} in {}",
-            manifest.operations.len(),
-            manifest.files.len(),
+            "{}, {}, {:.1} MB for {} in {}",
+            output::count(manifest.operations.len(), "operation"),
+            output::count(manifest.files.len(), "file"),
             written.bytes as f64 / 1e6,
             manifest.target,
             written.folder.display()

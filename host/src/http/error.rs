@@ -39,7 +39,10 @@ impl Failure {
     pub(crate) fn method(allow: &'static str) -> Failure {
         Failure {
             allow: Some(allow),
-            ..Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("use {allow} here"))
+            ..Failure::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                format!("use {} here", allow.replace(", ", " or ")),
+            )
         }
     }
 

@@ -296,10 +296,10 @@ fn name_of(folder: &Path) -> String {
 }
 
 fn check_names(project: &str, op: &str, folder: &Path) -> Result<(), Box<Refusal>> {
-    for (what, name) in [("project", project), ("operation", op)] {
+    for (what, name) in [("a project", project), ("an operation", op)] {
         if !manifest::is_name(name) {
             return Err(Refusal::new(
-                format!("`{name}` cannot name a {what}"),
+                format!("`{name}` cannot name {what}"),
                 format!("rename the folder: {}", manifest::NAME_RULE),
             )
             .file(folder));

@@ -116,6 +116,10 @@ fn an_undeclared_parameter_names_the_allowed_ones() {
              `app_dir`",
         ),
     );
+    static ONE: UdfSpec =
+        UdfSpec { op: "get_card", params: PARAMS.split_at(1).0, ..UdfSpec::EMPTY };
+    let error = Arguments::new(CallFrame { params: vec![("x", "1")] }, &ONE).unwrap_err();
+    assert_eq!(error.message(), "`get_card` has no parameter `x`; it takes `id` and `app_dir`");
     static NONE: UdfSpec = UdfSpec { op: "sweep", ..UdfSpec::EMPTY };
     let error = Arguments::new(CallFrame { params: vec![("x", "1")] }, &NONE).unwrap_err();
     assert_eq!(error.message(), "`sweep` has no parameter `x`; it takes only `app_dir`");

@@ -227,7 +227,10 @@ impl Work<'_> {
     ) -> io::Result<Ended> {
         let packages: Vec<&str> = stale.iter().map(|stale| stale.op.package.as_str()).collect();
         tracing::info!(operations = packages.len(), profile = %self.target.profile, "building");
-        self.catalog.note(format!("building {} operations", packages.len()));
+        self.catalog.note(match packages.len() {
+            1 => "building 1 operation".to_owned(),
+            count => format!("building {count} operations"),
+        });
         let (mut done, mut failed) = (0, BTreeSet::new());
         let all = packages.len();
         let of_manifest = |manifest: &Path| {
