@@ -48,11 +48,21 @@ pub(super) fn choose(all: &[Address], name: &str) -> Result<Address, HostError> 
                 message: format!("`{name}` fits several operations: {}", names.join(", ")),
             })
         }
-        (None, _) => Err(HostError::UnknownName {
-            name: name.to_owned(),
-            known: all.iter().map(ToString::to_string).collect(),
-        }),
+        (None, _) => {
+            Err(HostError::UnknownName { name: name.to_owned(), known: near(all, project, op) })
+        }
     }
+}
+
+/// What may have been meant, the nearest first: of the project, if there is one of that name.
+fn near(all: &[Address], project: Option<&str>, op: &str) -> Vec<String> {
+    let within = |address: &&Address| project == Some(&*address.project);
+    let mut found: Vec<&Address> = all.iter().filter(within).collect();
+    if found.is_empty() {
+        found = all.iter().collect();
+    }
+    found.sort_by_cached_key(|address| strsim::damerau_levenshtein(&address.op, op));
+    found.into_iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]
@@ -70,6 +80,9 @@ mod tests {
             ("b.list", Err("fits several")),
             ("b.none", Err("unknown operation `b.none`")),
             ("none", Err("unknown operation `none`")),
+            ("b.lits", Err("known: `_core.b.list`, `x.b.list`, `_core.b.get`")),
+            ("lits", Err("known: `_core.b.list`, `x.b.list`, `_core.a.get`")),
+            ("c.got", Err("known: `_core.a.get`, `_core.b.get`, `_core.b.list`")),
         ] {
             match (choose(&all, name), want) {
                 (Ok(found), Ok(want)) => assert_eq!(found.to_string(), want),
