@@ -19,6 +19,8 @@ pub(crate) enum Event {
         manifest: PathBuf,
         /// The file.
         library: PathBuf,
+        /// Whether cargo took what was built before.
+        fresh: bool,
     },
     /// The compiler refuses a crate.
     Error {
@@ -89,7 +91,13 @@ pub(super) fn event(text: &str) -> Option<Event> {
     #[serde(tag = "reason")]
     enum Message {
         #[serde(rename = "compiler-artifact")]
-        Built { manifest_path: PathBuf, target: Crate, filenames: Vec<PathBuf> },
+        Built {
+            manifest_path: PathBuf,
+            target: Crate,
+            filenames: Vec<PathBuf>,
+            #[serde(default)]
+            fresh: bool,
+        },
         #[serde(rename = "build-script-executed")]
         Script,
         #[serde(rename = "compiler-message")]
@@ -109,14 +117,14 @@ pub(super) fn event(text: &str) -> Option<Event> {
         rendered: Option<String>,
     }
     match serde_json::from_str(text).ok()? {
-        Message::Built { manifest_path, target, filenames } => {
+        Message::Built { manifest_path, target, filenames, fresh } => {
             let cdylib = target.kind.iter().any(|kind| kind == "cdylib");
             let library = filenames
                 .into_iter()
                 .filter(|_| cdylib)
                 .find(|file| file.extension().is_some_and(|extension| extension == "so"));
             Some(match library {
-                Some(library) => Event::Built { manifest: manifest_path, library },
+                Some(library) => Event::Built { manifest: manifest_path, library, fresh },
                 None => Event::Step,
             })
         }
@@ -160,7 +168,7 @@ mod tests {
     fn messages_of_cargo_are_told_apart() {
         let artifact = r#"{"reason":"compiler-artifact","package_id":"path+file:///s#udf-p-a@0.1.0","manifest_path":"/s/udfs/p/a/Cargo.toml","target":{"kind":["cdylib"],"crate_types":["cdylib"],"name":"udf_p_a","src_path":"/s/udfs/p/a/src/lib.rs","edition":"2024"},"features":[],"filenames":["/t/release/libudf_p_a.so"],"executable":null,"fresh":true}"#;
         assert!(
-            matches!(event(artifact), Some(Event::Built { library, .. }) if library.ends_with("libudf_p_a.so"))
+            matches!(event(artifact), Some(Event::Built { library, fresh: true, .. }) if library.ends_with("libudf_p_a.so"))
         );
         let library = artifact.replace("cdylib", "lib").replace(".so", ".rlib");
         assert!(matches!(event(&library), Some(Event::Step)));

@@ -239,12 +239,16 @@ impl Work<'_> {
         };
         builder.build(&packages, |event| {
             match event {
-                Event::Built { manifest, library } => {
+                Event::Built { manifest, library, fresh } => {
                     if let Some(Stale { op, key, .. }) = of_manifest(&manifest) {
                         done += 1;
                         let stamped = Some((self.stamps, key));
                         take(self.catalog, self.judge, &op.entry, (&library, None), stamped);
-                        tracing::info!(op = %op.entry.address, "built {done} of {all}");
+                        if fresh {
+                            tracing::debug!(op = %op.entry.address, "{done} of {all} was built before");
+                        } else {
+                            tracing::info!(op = %op.entry.address, "built {done} of {all}");
+                        }
                         self.catalog.note(format!("built {done} of {all} operations"));
                     }
                 }
