@@ -88,20 +88,7 @@ impl Lower<'_> {
         if let Body::Select(select) = &query.body {
             return self.select(select, &query.order, outer);
         }
-        let Rows { mut sql, columns } = self.body(&query.body, outer)?;
-        let terms = match &query.order {
-            Order::All(descending) => all(columns.iter().map(|column| &column.of), *descending)?,
-            Order::By(sorts) => sorts
-                .iter()
-                .map(|sort| {
-                    Ok(sorted(&place(&sort.by, &columns)?.ok_or(Untranslated)?.to_string(), sort))
-                })
-                .collect::<Result<Vec<_>>>()?,
-        };
-        if !terms.is_empty() {
-            sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
-        }
-        Ok(Rows { sql, columns })
+        in_order(self.body(&query.body, outer)?, &query.order)
     }
 
     fn body(&mut self, body: &Body, outer: Option<&Scope<'_>>) -> Result<Rows> {
@@ -238,6 +225,32 @@ fn place(by: &Expr, columns: &[Column]) -> Result<Option<usize>> {
         Some(place) if !columns[place - 1].of.sorts() => Err(Untranslated),
         place => Ok(place),
     }
+}
+
+/// Rows in an order that only their columns give.
+fn in_order(rows: Rows, order: &Order) -> Result<Rows> {
+    let Rows { sql, columns } = rows;
+    let terms = match order {
+        Order::All(descending) => all(columns.iter().map(|column| &column.of), *descending)?,
+        Order::By(sorts) => sorts
+            .iter()
+            .map(|sort| {
+                Ok(sorted(&place(&sort.by, &columns)?.ok_or(Untranslated)?.to_string(), sort))
+            })
+            .collect::<Result<Vec<_>>>()?,
+    };
+    Ok(Rows { sql: sql + &order_by(&terms), columns })
+}
+
+/// What stands behind a statement to have it sorted; nothing without terms.
+fn order_by(terms: &[String]) -> String {
+    if terms.is_empty() { String::new() } else { format!(" ORDER BY {}", terms.join(", ")) }
+}
+
+/// Expressions under the names of their columns, as they stand behind `SELECT`.
+fn cells<'a>(cells: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let cells = cells.map(|(sql, name)| format!("{sql} AS {}", quoted(name)));
+    cells.collect::<Vec<_>>().join(", ")
 }
 
 /// A term of `ORDER BY`, with the nulls where DuckDB has them.

@@ -4,7 +4,7 @@ use super::super::tree::{Expr, From, Group, JoinKind, On, Order, Select, Sort};
 use super::super::types::{Column, Scope, quoted};
 use super::super::{Result, Untranslated};
 use super::items::{Selected, Wanted};
-use super::{Lower, Rows, all, calls, distinct_names, place, sorted};
+use super::{Lower, Rows, all, calls, cells, distinct_names, in_order, order_by, place, sorted};
 
 impl Lower<'_> {
     pub(super) fn select(
@@ -103,10 +103,7 @@ impl Lower<'_> {
             return Err(Untranslated);
         }
         let distinct = if select.distinct { "DISTINCT " } else { "" };
-        let mut sql = format!("SELECT {distinct}{}{tail}", cells(&selected));
-        if !terms.is_empty() {
-            sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
-        }
+        let sql = format!("SELECT {distinct}{}{tail}{}", list(&selected), order_by(&terms));
         Ok(Rows { sql, columns })
     }
 
@@ -297,9 +294,8 @@ pub(super) fn plain<'a>(scope: &Scope<'a>) -> Scope<'a> {
     Scope { outer: scope.outer, sources: scope.sources.clone(), ..Scope::default() }
 }
 
-fn cells(selected: &[Selected]) -> String {
-    let cells = selected.iter().map(|one| format!("{} AS {}", one.typed.sql, quoted(&one.name)));
-    cells.collect::<Vec<_>>().join(", ")
+fn list(selected: &[Selected]) -> String {
+    cells(selected.iter().map(|one| (&*one.typed.sql, &*one.name)))
 }
 
 /// Grouping sets, one after the other.
@@ -309,21 +305,9 @@ fn sets_together(
     order: &Order,
 ) -> Result<Rows> {
     distinct_names(&columns)?;
-    let arms = arms.iter().map(|(selected, tail)| format!("SELECT {}{tail}", cells(selected)));
-    let mut sql = format!("SELECT * FROM ({})", arms.collect::<Vec<_>>().join(" UNION ALL "));
-    let terms = match order {
-        Order::All(descending) => all(columns.iter().map(|column| &column.of), *descending)?,
-        Order::By(sorts) => sorts
-            .iter()
-            .map(|sort| {
-                Ok(sorted(&place(&sort.by, &columns)?.ok_or(Untranslated)?.to_string(), sort))
-            })
-            .collect::<Result<Vec<_>>>()?,
-    };
-    if !terms.is_empty() {
-        sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
-    }
-    Ok(Rows { sql, columns })
+    let arms = arms.iter().map(|(selected, tail)| format!("SELECT {}{tail}", list(selected)));
+    let sql = format!("SELECT * FROM ({})", arms.collect::<Vec<_>>().join(" UNION ALL "));
+    in_order(Rows { sql, columns }, order)
 }
 
 /// Those rows of a statement whose window functions meet a condition.
@@ -355,13 +339,11 @@ fn qualified(
         .iter()
         .enumerate()
         .map(|(at, column)| format!("_cell{at} AS {}", quoted(&column.name)));
-    let mut sql = format!(
-        "SELECT {} FROM (SELECT {}{tail}) WHERE _qualifies",
+    let sql = format!(
+        "SELECT {} FROM (SELECT {}{tail}) WHERE _qualifies{}",
         outer.collect::<Vec<_>>().join(", "),
-        inner.join(", ")
+        inner.join(", "),
+        order_by(&terms)
     );
-    if !terms.is_empty() {
-        sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
-    }
     Ok(Rows { sql, columns })
 }

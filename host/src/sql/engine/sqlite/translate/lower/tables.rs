@@ -194,13 +194,9 @@ impl Lower<'_> {
             cells.push(typed.sql);
         }
         distinct_names(&columns)?;
-        let cells = cells
-            .iter()
-            .zip(&columns)
-            .map(|(cell, column)| format!("{cell} AS {}", quoted(&column.name)));
         let sql = format!(
             "SELECT * FROM (SELECT {} FROM {from} GROUP BY {})",
-            cells.collect::<Vec<_>>().join(", "),
+            named(&cells, &columns),
             groups.join(", ")
         );
         Ok(Rows { sql, columns })
@@ -236,13 +232,9 @@ impl Lower<'_> {
         cells.push(value.clone());
         columns.push(Column { name: unpivot.value.clone(), of });
         distinct_names(&columns)?;
-        let cells = cells
-            .iter()
-            .zip(&columns)
-            .map(|(cell, column)| format!("{cell} AS {}", quoted(&column.name)));
         let sql = format!(
             "SELECT {} FROM {from} CROSS JOIN ({}) AS {} WHERE {value} IS NOT NULL",
-            cells.collect::<Vec<_>>().join(", "),
+            named(&cells, &columns),
             labels.join(" UNION ALL "),
             quoted(&alias)
         );
@@ -296,4 +288,9 @@ impl Lower<'_> {
         );
         Ok(Rows { sql, columns: columns.into_iter().chain(unsaid).collect() })
     }
+}
+
+/// The cells under the names of their columns.
+fn named(cells: &[String], columns: &[Column]) -> String {
+    super::cells(cells.iter().zip(columns).map(|(cell, column)| (&**cell, &*column.name)))
 }
