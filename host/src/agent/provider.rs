@@ -129,30 +129,39 @@ pub trait Provider: Send + Sync {
     /// One of [`ProviderError`].
     fn complete(&self, chat: &Chat<'_>) -> Result<String, ProviderError>;
 
+    /// The provider that this one only stands in front of: all but the replies is its affair.
+    fn behind(&self) -> Option<&dyn Provider> {
+        None
+    }
+
     /// How many replies were taken, for a provider whose replies are numbered: kept with the task, so that a restart
     /// goes on where the task was.
     fn position(&self) -> Option<usize> {
-        None
+        self.behind().and_then(|provider| provider.position())
     }
 
     /// Goes on behind the `position`-th reply. Nothing for a provider without numbers.
     fn seek(&self, position: usize) {
-        let _ = position;
+        if let Some(provider) = self.behind() {
+            provider.seek(position);
+        }
     }
 
     /// Hears that a reply of its own could not be used, and why, as what follows "line 3". A model learns of it from its
     /// next prompt, whoever wrote a script has to be told.
     fn unusable(&self, reply: &str, why: &str) {
-        let _ = (reply, why);
+        if let Some(provider) = self.behind() {
+            provider.unusable(reply, why);
+        }
     }
 
     /// What was wrong with replies, each with its place, as far as it was heard.
     fn faults(&self) -> Vec<String> {
-        Vec::new()
+        self.behind().map(|provider| provider.faults()).unwrap_or_default()
     }
 
     /// Why there is never going to be another reply, for a provider that was asked behind its last one.
     fn ran_out(&self) -> Option<String> {
-        None
+        self.behind().and_then(|provider| provider.ran_out())
     }
 }

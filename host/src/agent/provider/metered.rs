@@ -46,24 +46,8 @@ impl Provider for Metered<'_> {
         reply
     }
 
-    fn position(&self) -> Option<usize> {
-        self.provider.position()
-    }
-
-    fn seek(&self, position: usize) {
-        self.provider.seek(position);
-    }
-
-    fn unusable(&self, reply: &str, why: &str) {
-        self.provider.unusable(reply, why);
-    }
-
-    fn faults(&self) -> Vec<String> {
-        self.provider.faults()
-    }
-
-    fn ran_out(&self) -> Option<String> {
-        self.provider.ran_out()
+    fn behind(&self) -> Option<&dyn Provider> {
+        Some(self.provider)
     }
 }
 
