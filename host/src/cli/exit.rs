@@ -6,26 +6,30 @@ use std::process::ExitCode;
 use super::visible;
 use crate::error::HostError;
 
-/// Shown under every `--help`.
-pub(super) const HELP: &str = "\
+/// What every command may end with.
+macro_rules! codes {
+    () => {
+        "\
 Exit codes:
   0  done
   1  the operation failed, or a check found something
   2  the command line, a setting or a parameter is wrong
   3  there is no such operation
-  4  the machine said no: a port, a file, a permission";
+  4  the machine said no: a port, a file, a permission"
+    };
+}
+
+/// Shown under every `--help`.
+pub(super) const HELP: &str = codes!();
 
 /// Shown under the `--help` of the program itself: with what single commands add.
-pub(super) const ALL: &str = "\
-Exit codes:
-  0  done
-  1  the operation failed, or a check found something
-  2  the command line, a setting or a parameter is wrong
-  3  there is no such operation
-  4  the machine said no: a port, a file, a permission
+pub(super) const ALL: &str = concat!(
+    codes!(),
+    "
   5  somebody else was faster (`inbox`)
 
-`exec` and `run-feedback` also end with the number of a reply that refuses: see their help.";
+`exec` and `run-feedback` also end with the number of a reply that refuses: see their help."
+);
 
 /// How a command ended. Each command's `--help` lists the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -115,7 +115,7 @@ fn keep_looking(looks: &mut Looks<'_>, catalog: &Catalog, running: &Running, mut
         } else if retry.is_none() {
             retry = retries.pause_after(true).map(|pause| Instant::now() + pause);
         }
-        let goes_on = match restless.pause_after(looks.was_disturbed()) {
+        let goes_on = match restless.pause_after(looks.disturbed) {
             Some(pause) => {
                 if restless.just_began() {
                     tracing::warn!(

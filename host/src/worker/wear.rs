@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 
 /// How much of what a worker may take has been left behind in it.
@@ -27,7 +28,7 @@ impl Wear {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self {
             many_files: RawFd::try_from(files / 2).unwrap_or(RawFd::MAX),
-            much_memory: memory / 8 * 7 / page_size(),
+            much_memory: memory / 8 * 7 / page_size() as u64,
             memory: File::open("/proc/self/statm").ok(),
         }
     }
@@ -50,12 +51,6 @@ impl Wear {
         let text = str::from_utf8(&text[..read.unwrap_or_default()]).unwrap_or_default();
         data_pages(text).is_some_and(|pages| pages >= self.much_memory)
     }
-}
-
-fn page_size() -> u64 {
-    // SAFETY: it only reads a number.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(size).ok().filter(|size| *size > 0).unwrap_or(4096)
 }
 
 /// The sixth number of `/proc/<pid>/statm`: data and stacks.

@@ -39,7 +39,7 @@ pub(super) struct Looks<'a> {
     pub(super) deferred: BTreeMap<PathBuf, String>,
     /// What cargo cannot even read, with what it was then: with it in the build nothing else could be built.
     pub(super) left_out: BTreeMap<PathBuf, String>,
-    /// Whether something changed while this look built all it had to.
+    /// Whether something changed while the last look built all it had to.
     pub(super) disturbed: bool,
 }
 
@@ -86,11 +86,6 @@ impl<'a> Looks<'a> {
         for loaded in self.entries.values().filter_map(|entry| entry.ready()) {
             Cache::note_use(&loaded.artifact);
         }
-    }
-
-    /// Whether something changed while the last look built all it had to.
-    pub(super) fn was_disturbed(&self) -> bool {
-        self.disturbed
     }
 
     /// What has to be watched to see every change of what this found, and the roots that may yet appear.
