@@ -10,11 +10,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
+use rustix::process::setpriority_process;
 
 use super::{Backend, Entry, Held, Stamp, WriteMode};
 
 /// The clock that stamps files moves once per timer tick, 10 ms at most; twice that is safe.
 const TICK: Duration = Duration::from_millis(20);
+
+/// The nicest a thread can be.
+const LEAST_PRIORITY: i32 = 19;
 
 /// Symbolic links passed on the way to one path, as the kernel counts them.
 const MAX_LINKS: usize = 40;
@@ -32,7 +36,12 @@ impl FileBackend {
         let closer = self.closer.get_or_init(|| {
             let (sender, files) = std::sync::mpsc::sync_channel::<File>(4);
             let thread = std::thread::Builder::new().name("store-closer".to_owned());
-            thread.spawn(move || files.into_iter().for_each(drop)).ok().map(|_| sender)
+            let close = move || {
+                // On Linux this is the thread's own: whoever answers somebody goes before. It closes without that, too.
+                let _as_it_is = setpriority_process(None, LEAST_PRIORITY);
+                files.into_iter().for_each(drop);
+            };
+            thread.spawn(close).ok().map(|_| sender)
         });
         if let Some(closer) = closer {
             // When it lags behind, the file is closed here, with the error that carries it.
