@@ -2,7 +2,8 @@
 //!
 //! A part is the rows whose column has one text, read by the operation's own parameter. An engine that is given
 //! [`Parts`] runs until it needs a part that is not there, says so ([`Wants`]), and is run again with it; so nothing is
-//! read that the statement does not ask for, and SQLite itself decides what that is.
+//! read that the statement does not ask for. SQLite decides what that is as it runs; of DuckDB it is told beforehand, by
+//! the tree that its parser makes of the statement.
 
 use std::sync::Arc;
 

@@ -14,8 +14,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-
 pub mod answer;
 mod body;
 pub mod cache;
@@ -54,9 +52,6 @@ use sources::Sources;
 
 /// Bytes of tables that are kept between requests.
 const KEPT_TABLES: usize = 128 << 20;
-
-/// A statement that worked so long before it asked for rows is not run for each part anew: all its tables are read whole.
-const LONG_ATTEMPT: Duration = Duration::from_millis(20);
 
 /// How long a request waits until it may run, if nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -200,18 +195,16 @@ impl Sql {
                 dialect: self.engine.dialect(),
             },
         )?;
-        let by_parts = self.engine.reads_parts();
-        let mut sources = Sources::read(operations, &self.kept, planned.calls(), by_parts);
+        let mut sources = Sources::read(operations, &self.kept, planned.calls(), true);
         // All attempts together have the time of one.
         let mut spent = Duration::ZERO;
         loop {
-            let (began, worked) = (Instant::now(), thread_time());
+            let began = Instant::now();
             let outcome = self.attempt(&planned, &sources, (None, spent))?;
-            let worked = thread_time().saturating_sub(worked);
             spent += began.elapsed();
             match outcome {
                 Outcome::Answer(answer) => return Ok(answer),
-                Outcome::Wants(_) if worked > LONG_ATTEMPT => {
+                Outcome::WantsAll => {
                     for (_, source) in &planned.tables {
                         sources.fetch(operations, &self.kept, source, None);
                     }
@@ -233,7 +226,7 @@ impl Sql {
     ) -> Result<Answer, SqlError> {
         match self.attempt(planned, sources, (keep, Duration::ZERO))? {
             Outcome::Answer(answer) => Ok(answer),
-            Outcome::Wants(_) => Err(unread()),
+            Outcome::Wants(_) | Outcome::WantsAll => Err(unread()),
         }
     }
 
@@ -256,12 +249,6 @@ impl Sql {
             spent,
         })
     }
-}
-
-/// What this thread has computed: waiting for a core is no work.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }
 
 fn unread() -> SqlError {

@@ -36,17 +36,14 @@ pub enum Outcome {
     Answer(Answer),
     /// It needs rows of a table that was given by parts.
     Wants(Wants),
+    /// It needs the rows of all its tables, and would work too long to be run anew for one part after the other.
+    WantsAll,
 }
 
 /// Runs statements. Nothing of one is seen by another, and none changes anything.
 pub trait Engine: Send + Sync {
     /// Whose rules its texts follow.
     fn dialect(&self) -> Dialect;
-
-    /// Whether its tables may be given by parts.
-    fn reads_parts(&self) -> bool {
-        false
-    }
 
     /// Runs one statement that returns rows.
     ///

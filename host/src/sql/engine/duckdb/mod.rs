@@ -15,7 +15,7 @@ use json_text::Specials;
 use super::{Engine, Outcome, Query, explain};
 use crate::sql::answer::{Answer, Rows};
 use crate::sql::error::SqlError;
-use crate::sql::feed::{Feed, Wants};
+use crate::sql::feed::Feed;
 use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::limits::Limits;
 use crate::sql::table::{Kind, Table, Value, compact};
@@ -23,10 +23,11 @@ use crate::sql::table::{Kind, Table, Value, compact};
 mod denied;
 mod ffi;
 pub mod install;
+mod syntax;
 
 use denied::Denied;
-
 use ffi::{Connection, Database, Prepared, ReadType, WrittenType};
+use syntax::Syntax;
 
 /// Bytes of stack for a statement.
 const STACK: usize = 32 << 20;
@@ -45,6 +46,34 @@ pub struct DuckDb {
 struct Opened {
     database: Arc<Database>,
     denied: Denied,
+    /// The text that was looked at last. A statement that wants rows comes back with them.
+    last: Mutex<Option<(String, Arc<Looked>)>>,
+}
+
+/// What a text says that may be run.
+struct Looked {
+    /// Whether it is a PIVOT, which is two statements to DuckDB.
+    pivot: bool,
+    syntax: Syntax,
+}
+
+impl Opened {
+    fn look(&self, connection: &Connection, sql: &str) -> Result<Arc<Looked>, Stop> {
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, looked)) = last().as_ref().filter(|(text, _)| text == sql) {
+            return Ok(Arc::clone(looked));
+        }
+        let statements = connection.statements(sql)?.count();
+        let pivot = statements == 2 && !has_semicolon(sql);
+        if statements > 1 && !pivot {
+            return Err(SqlError::refused("only one statement can be run").into());
+        }
+        let syntax = Syntax::of(connection, sql);
+        self.denied.check(&syntax, sql)?;
+        let looked = Arc::new(Looked { pivot, syntax });
+        *last() = Some((sql.to_owned(), Arc::clone(&looked)));
+        Ok(looked)
+    }
 }
 
 impl DuckDb {
@@ -84,7 +113,7 @@ impl DuckDb {
                 connection.execute(guard)?;
             }
             let denied = Denied::of(&connection)?;
-            Ok(Opened { database, denied })
+            Ok(Opened { database, denied, last: Mutex::default() })
         };
         let opened = open().map_err(|error| {
             SqlError::Engine(format!("libduckdb cannot be used: {}", first_line(&error)))
@@ -101,54 +130,72 @@ impl Engine for DuckDb {
     fn run(&self, query: &Query<'_>) -> Result<Outcome, SqlError> {
         let opened = self.opened()?;
         let connection = Arc::new(opened.database.connect().map_err(SqlError::Engine)?);
-        for (at, (name, feed)) in query.tables.iter().enumerate() {
-            let Feed::Whole(table) = feed else {
-                return Ok(Outcome::Wants(Wants { table: at, part: None }));
+        let (sql, tables) = (query.sql.to_owned(), query.tables.to_vec());
+        let looked = within(query, &connection, move |connection| {
+            let looked = opened.look(connection, &sql)?;
+            Ok((looked.pivot, looked.syntax.wants(&tables)))
+        });
+        let (pivot, wants) = looked?;
+        if let Some(wants) = wants {
+            return Ok(Outcome::Wants(wants));
+        }
+        for (name, feed) in query.tables {
+            let table = match feed {
+                Feed::Whole(table) => table,
+                // One part is all that is read of it, if any.
+                Feed::Parts(parts) => match &parts.known[..] {
+                    [(_, table)] => table,
+                    _ => return Err(SqlError::Engine("a table was read by halves".to_owned())),
+                },
             };
             load(&connection, name, table)
                 .map_err(|message| Stop::Engine(message).explain(query, None))?;
         }
+        let (sql, limits, keep) = (query.sql.to_owned(), query.limits.clone(), query.keep);
         // What the rows take to get there is not the statement's time.
-        let deadline = Instant::now() + query.limits.time;
-        let (done, waiting) = channel();
-        let job = {
-            let connection = Arc::clone(&connection);
-            let (sql, limits, keep) = (query.sql.to_owned(), query.limits.clone(), query.keep);
-            move || {
-                let query =
-                    Query { sql: &sql, tables: &[], limits: &limits, keep, spent: Duration::ZERO };
-                // Nobody listens any more after a time-out.
-                let _ = done.send(attempt(&connection, &opened.denied, &query));
+        let answer = within(query, &connection, move |connection| {
+            answer(connection, &sql, pivot, (&limits, keep))
+        });
+        answer.map(Outcome::Answer)
+    }
+}
+
+/// Does a part of a statement's work on a thread of its own, for as long as a statement may take: DuckDB parses and
+/// plans by recursion, deeper than the stack of a thread of the runtime.
+fn within<T: Send + 'static>(
+    query: &Query<'_>,
+    connection: &Arc<Connection>,
+    work: impl FnOnce(&Connection) -> Result<T, Stop> + Send + 'static,
+) -> Result<T, SqlError> {
+    let deadline = Instant::now() + query.limits.time;
+    let (done, waiting) = channel();
+    let job = {
+        let connection = Arc::clone(connection);
+        move || {
+            // Nobody listens any more after a time-out.
+            let _ = done.send(work(&connection));
+        }
+    };
+    std::thread::Builder::new()
+        .name("duckdb".to_owned())
+        .stack_size(STACK)
+        .spawn(job)
+        .map_err(|error| SqlError::Engine(format!("no thread for the statement: {error}")))?;
+    let mut wait = query.limits.time;
+    loop {
+        match waiting.recv_timeout(wait) {
+            Ok(outcome) => return outcome.map_err(|stop| stop.explain(query, Some(deadline))),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(SqlError::Engine("the statement ended without a result".to_owned()));
             }
-        };
-        // DuckDB plans by recursion, deeper than the stack of a thread of the runtime.
-        std::thread::Builder::new()
-            .name("duckdb".to_owned())
-            .stack_size(STACK)
-            .spawn(job)
-            .map_err(|error| SqlError::Engine(format!("no thread for the statement: {error}")))?;
-        let mut wait = deadline.saturating_duration_since(Instant::now());
-        loop {
-            match waiting.recv_timeout(wait) {
-                Ok(outcome) => {
-                    return outcome
-                        .map(Outcome::Answer)
-                        .map_err(|stop| stop.explain(query, Some(deadline)));
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(SqlError::Engine(
-                        "the statement ended without a result".to_owned(),
-                    ));
-                }
-                // While it plans, DuckDB hears no interrupt: the thread ends by itself some time.
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline + GRACE => {
-                    return Err(SqlError::Timeout(query.limits.time));
-                }
-                // An interrupt between two steps of a statement is lost, so it is repeated.
-                Err(RecvTimeoutError::Timeout) => {
-                    connection.interrupt();
-                    wait = Duration::from_millis(10);
-                }
+            // While it plans, DuckDB hears no interrupt: the thread ends by itself some time.
+            Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline + GRACE => {
+                return Err(SqlError::Timeout(query.limits.time));
+            }
+            // An interrupt between two steps of a statement is lost, so it is repeated.
+            Err(RecvTimeoutError::Timeout) => {
+                connection.interrupt();
+                wait = Duration::from_millis(10);
             }
         }
     }
@@ -199,14 +246,14 @@ impl Stop {
     }
 }
 
-fn attempt(connection: &Connection, denied: &Denied, query: &Query<'_>) -> Result<Answer, Stop> {
+fn answer(
+    connection: &Connection,
+    sql: &str,
+    pivot: bool,
+    (limits, keep): (&Limits, Option<usize>),
+) -> Result<Answer, Stop> {
     // The text as it is, so that nothing in it can end the statement around it.
-    let statements = connection.statements(query.sql)?;
-    let pivot = statements.count() == 2 && !has_semicolon(query.sql);
-    if statements.count() > 1 && !pivot {
-        return Err(SqlError::refused("only one statement can be run").into());
-    }
-    denied.check(connection, query.sql)?;
+    let statements = connection.statements(sql)?;
     if pivot {
         prelude(&statements.prepare(0)?)?;
     }
@@ -215,7 +262,7 @@ fn attempt(connection: &Connection, denied: &Denied, query: &Query<'_>) -> Resul
         check(&prepared)?;
         prepared.columns()
     };
-    let around = around(query.sql, &columns);
+    let around = around(sql, &columns);
     let statements = connection.statements(&around)?;
     if statements.count() == 2 && pivot {
         prelude(&statements.prepare(0)?)?;
@@ -225,7 +272,7 @@ fn attempt(connection: &Connection, denied: &Denied, query: &Query<'_>) -> Resul
     let prepared = statements.prepare(statements.count() - 1)?;
     check(&prepared)?;
     let names = columns.iter().map(|(name, _)| name).collect::<Vec<_>>();
-    let mut out = Rows::new(&names, query.limits, query.keep);
+    let mut out = Rows::new(&names, limits, keep);
     let mut rows = prepared.stream()?;
     while let Some(chunk) = rows.chunk()? {
         let texts = (0..columns.len()).map(|at| chunk.column(at)).collect::<Vec<_>>();

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use json_text::Specials;
 use rusqlite::config::DbConfig;
@@ -15,6 +15,7 @@ use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, Statement};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Engine, Outcome, Query, explain};
 use crate::sql::answer::Rows;
@@ -35,6 +36,9 @@ const STEPS_BETWEEN_CHECKS: i32 = 2_000;
 
 /// How deep expressions may nest. SQLite's parser keeps its own stack, the code generator recurses.
 const EXPRESSION_DEPTH: i32 = 500;
+
+/// A statement that worked so long before it asked for rows is not run for each part anew.
+const LONG_ATTEMPT: Duration = Duration::from_millis(20);
 
 /// SQLite, part of the binary.
 #[derive(Debug, Default)]
@@ -81,11 +85,8 @@ impl Engine for Sqlite {
         Dialect::Sqlite
     }
 
-    fn reads_parts(&self) -> bool {
-        true
-    }
-
     fn run(&self, query: &Query<'_>) -> Result<Outcome, SqlError> {
+        let began = thread_time();
         let (mut outcome, beside) = {
             let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
             let beside = RUNNING.fetch_add(1, Ordering::Relaxed);
@@ -96,6 +97,11 @@ impl Engine for Sqlite {
             let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
             outcome = attempt(query);
         }
+        if matches!(outcome, Ok(Outcome::Wants(_)))
+            && thread_time().saturating_sub(began) > LONG_ATTEMPT
+        {
+            return Ok(Outcome::WantsAll);
+        }
         outcome.map_err(|fault| match fault {
             Fault::Sql(error) => error,
             Fault::Memory => SqlError::refused(format!(
@@ -104,6 +110,12 @@ impl Engine for Sqlite {
             )),
         })
     }
+}
+
+/// What this thread has computed: waiting for a core is no work.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
