@@ -93,6 +93,8 @@ pub(crate) struct Builder<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum More {
     Awaited,
+    /// Others are awaited more than what is left of it.
+    Others,
     Nothing,
 }
 
@@ -163,7 +165,7 @@ impl Builder<'_> {
                     }
                     event
                 }
-                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Timeout) => Some(Event::Silence),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             match &heard {
@@ -171,10 +173,16 @@ impl Builder<'_> {
                 Some(Event::Built { .. } | Event::Compiling { .. } | Event::Step) => {
                     patience.came_further();
                 }
-                Some(Event::Error { .. }) | None => {}
+                Some(Event::Error { .. } | Event::Silence) | None => {}
             }
-            if heard.is_some_and(|event| tell(event) == More::Nothing) {
-                patience.is_done();
+            match heard.map(&mut tell) {
+                Some(More::Nothing) => patience.is_done(),
+                Some(More::Others) => {
+                    ended.stopped = Some(Stopped::ForOthers);
+                    self.running.kill();
+                    break;
+                }
+                Some(More::Awaited) | None => {}
             }
             match patience.judge(self.running.has_changes()) {
                 Verdict::GoOn => {}

@@ -306,7 +306,11 @@ impl Catalog {
     }
 
     fn change(&self, entry: &Entry, change: impl FnOnce(&mut Condition)) {
-        change(&mut entry.condition.write().unwrap_or_else(PoisonError::into_inner));
+        {
+            let mut condition = entry.condition.write().unwrap_or_else(PoisonError::into_inner);
+            change(&mut condition);
+            entry.settle_wish(&condition);
+        }
         self.announce(|_| {});
     }
 

@@ -5,13 +5,15 @@
 //! roots; every change, whatever it was, leads to another look of the same kind, in which all that has not changed
 //! stays as it is.
 //!
-//! - `look` is one look over the folders; `crates` finds out which have to be built and `work` builds them; `outcome` is
+//! - `look` is one look over the folders; `crates` finds out which have to be built and `work` builds them,
+//!   in the order of `queue`; `outcome` is
 //!   what comes of a version.
 
 mod blame;
 mod crates;
 mod look;
 mod outcome;
+mod queue;
 mod work;
 
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! Sources that come, change, break and go while the host runs.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::thread;
@@ -369,4 +371,60 @@ fn a_crate_with_a_spec_that_is_no_cdylib_is_refused_wherever_it_is_asked_for() {
     }
     write(&scene.at("plain/Cargo.toml"), cargo("udf-livekind-plain", "").as_bytes());
     scene.answers(&host, "plain", "now");
+}
+
+/// Ready operations of the scene, and how many there are.
+fn ready(host: &HostProcess) -> (usize, usize) {
+    let listed = host.get("/api/udfs").json();
+    let udfs = listed["data"]["udfs"].as_array().unwrap().clone();
+    (udfs.iter().filter(|udf| udf["state"] == "ready").count(), udfs.len())
+}
+
+#[test]
+fn what_is_called_is_built_before_the_rest() {
+    let scene = Scene::new("livefirst");
+    for n in 0..4 {
+        let op = format!("slow{n}");
+        scene.lay_out(&op, "late");
+        let naps = b"fn main() { std::thread::sleep(std::time::Duration::from_secs(4)); }\n";
+        write(&scene.at(&op).join("build.rs"), naps);
+    }
+    scene.lay_out("asked", "early");
+    let host = scene.host();
+    scene.answers(&host, "asked", "early");
+    let (some, all) = ready(&host);
+    assert!(some < all, "{some} of {all} are ready");
+    // What was left for it is built then.
+    for n in 0..4 {
+        scene.answers(&host, &format!("slow{n}"), "late");
+    }
+    assert_eq!(ready(&host), (5, 5));
+}
+
+#[test]
+fn what_is_called_and_never_gets_done_does_not_hold_up_the_rest() {
+    let scene = Scene::new("livestuck");
+    for (op, seconds) in [("hangs", 3600), ("slow0", 2), ("slow1", 2)] {
+        scene.lay_out(op, "late");
+        let naps = format!(
+            "fn main() {{ std::thread::sleep(std::time::Duration::from_secs({seconds})); }}\n"
+        );
+        write(&scene.at(op).join("build.rs"), naps.as_bytes());
+    }
+    scene.lay_out("quick", "early");
+    let host = scene.host();
+    // A caller that waits as long as it takes.
+    let body = r#"{"udf": "hangs"}"#;
+    let (origin, token) = (host.origin.trim_start_matches("http://"), &host.token);
+    let mut call = TcpStream::connect(origin).unwrap();
+    write!(
+        call,
+        "POST /api/exec/udf?t={token}&workspace=default&project=livestuck HTTP/1.1\r\nHost: {origin}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    host.logged("building operations=1");
+    scene.answers(&host, "slow0", "late");
+    scene.answers(&host, "slow1", "late");
 }

@@ -45,6 +45,8 @@ pub(crate) enum Event {
     },
     /// Something else is done that was needed.
     Step,
+    /// Nothing was heard for a while.
+    Silence,
 }
 
 /// A line of cargo's.

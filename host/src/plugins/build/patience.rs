@@ -24,6 +24,8 @@ const GIVES_WAY: u32 = 10;
 pub(crate) enum Stopped {
     /// Something else has been saved, and this had not come any further for long.
     GaveWay,
+    /// Somebody waits for others; it goes on after them.
+    ForOthers,
     /// It came no further, or took too much; these were at work.
     GivenUp {
         /// What was too much, after `it`.

@@ -1,6 +1,7 @@
 //! [`Entry`]: one operation, the version of it that answers, and what becomes of a newer one.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crate::dispatch::Pace;
@@ -29,6 +30,8 @@ pub struct Entry {
     pub(crate) pace: Arc<Pace>,
     /// Which builds of it are open; a newer version goes on counting here.
     pub(crate) versions: Arc<Versions>,
+    /// Whether a call has waited for it to be built.
+    wanted: AtomicBool,
     pub(super) condition: RwLock<Condition>,
 }
 
@@ -77,6 +80,7 @@ impl Entry {
             stats: Arc::default(),
             pace: Arc::default(),
             versions: Arc::new(versions),
+            wanted: AtomicBool::new(false),
             condition: RwLock::new(Condition { state, update: None }),
         }
     }
@@ -92,6 +96,7 @@ impl Entry {
             stats: Arc::clone(&self.stats),
             pace: Arc::clone(&self.pace),
             versions: Arc::clone(&self.versions),
+            wanted: AtomicBool::new(self.is_wanted()),
             condition: RwLock::new(condition),
         }
     }
@@ -117,6 +122,18 @@ impl Entry {
         let condition = self.condition();
         matches!(condition.state, EntryState::Building)
             || matches!(condition.update, Some(Update::Building))
+    }
+
+    /// Whether a call has waited for it to be built.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    /// Forgets who waited for it once nobody has to.
+    pub(super) fn settle_wish(&self, condition: &Condition) {
+        if !matches!(condition.state, EntryState::Building) {
+            self.wanted.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Where its calls run.
@@ -191,10 +208,13 @@ impl Entry {
         }
     }
 
-    /// The plugin, an error if it was refused, or neither while it is being built.
+    /// The plugin, an error if it was refused, or neither while it is being built, which is then waited for.
     pub(super) fn outcome(&self) -> Option<Result<Arc<Loaded>, HostError>> {
         match self.state() {
-            EntryState::Building => None,
+            EntryState::Building => {
+                self.wanted.store(true, Ordering::Relaxed);
+                None
+            }
             EntryState::Ready(loaded) => Some(Ok(loaded)),
             EntryState::Refused(refusal) => Some(Err(HostError::Refused {
                 op: self.address.clone(),

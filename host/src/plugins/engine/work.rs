@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::blame::{passing_if_outside, refuse_all, summary};
 use super::outcome::{refuse, take};
+use super::queue::Queue;
 use crate::lock_holder::Holder;
 use crate::plugins::build::{Builder, Ended, Event, More, Running, Stopped, Target};
 use crate::plugins::catalog::{Catalog, Entry};
@@ -90,6 +91,7 @@ impl Work<'_> {
         self.catalog.unsettle();
         let mut outcome = Outcome::default();
         let mut members = self.members(ops);
+        let mut queue = Queue::new(stale.len());
         while !stale.is_empty() && !self.running.is_stopped() {
             let shadow = match self.shadow(members.clone()) {
                 Ok(shadow) => shadow,
@@ -107,7 +109,9 @@ impl Work<'_> {
             self.forget_hidden(&builder, &mut stale);
             let mut complaints = BTreeMap::new();
             let mut disturbed = None;
-            let ended = match self.run(&builder, &stale, &mut complaints, &mut disturbed) {
+            let (mut batch, others) = queue.next(stale);
+            let run = (&*batch, &*others, &mut queue);
+            let ended = match self.run(&builder, run, &mut complaints, &mut disturbed) {
                 Ok(ended) => {
                     outcome.disturbed |= disturbed.unwrap_or_else(|| self.running.has_changes());
                     ended
@@ -118,11 +122,13 @@ impl Work<'_> {
                     } else {
                         format!("cargo could not be run: {}", summary(&error.to_string()))
                     };
-                    self.give_up(&stale, &reason, INSTALL, &error);
+                    batch.extend(others);
+                    self.give_up(&batch, &reason, INSTALL, &error);
                     return outcome;
                 }
             };
-            stale.retain(|stale| stale.op.entry.is_pending());
+            batch.retain(|stale| stale.op.entry.is_pending());
+            stale = others;
             match &ended.stopped {
                 Some(Stopped::GaveWay) => {
                     tracing::info!(
@@ -131,16 +137,26 @@ impl Work<'_> {
                     outcome.gave_way = true;
                     return outcome;
                 }
+                Some(Stopped::ForOthers) => {
+                    stale.extend(batch);
+                    continue;
+                }
                 Some(Stopped::GivenUp { why, steps }) => {
+                    stale.extend(batch);
                     self.refuse_endless(&shadow, &mut members, &mut stale, why, steps);
                     continue;
                 }
                 None => {}
             }
-            if ended.began || ended.success || self.running.is_stopped() {
-                self.refuse_unbuilt(&shadow, &stale, &complaints, &ended);
-                return outcome;
+            if self.running.is_stopped() {
+                // Nothing more is begun.
+                batch.append(&mut stale);
             }
+            if ended.began || ended.success || self.running.is_stopped() {
+                self.refuse_unbuilt(&shadow, &batch, &complaints, &ended);
+                continue;
+            }
+            stale.extend(batch);
             let culprits = self.culprits(&shadow, &members, &ended.said);
             if culprits.is_empty() {
                 let said = shadow.real_paths(&ended.words());
@@ -221,7 +237,7 @@ impl Work<'_> {
     fn run(
         &self,
         builder: &Builder<'_>,
-        stale: &[Stale],
+        (stale, others, queue): (&[Stale], &[Stale], &mut Queue),
         complaints: &mut BTreeMap<PathBuf, Complaint>,
         disturbed: &mut Option<bool>,
     ) -> io::Result<Ended> {
@@ -232,18 +248,23 @@ impl Work<'_> {
             count => format!("building {count} operations"),
         });
         let (mut done, mut failed) = (0, BTreeSet::new());
-        let all = packages.len();
+        let all = queue.all;
         let of_manifest = |manifest: &Path| {
             let folder = &builder.shadow.member_of_manifest(manifest)?.folder;
             stale.iter().find(|stale| stale.op.entry.folder == *folder)
         };
         builder.build(&packages, |event| {
+            if !matches!(event, Event::Silence | Event::Waiting { .. }) {
+                queue.came_further();
+            }
             match event {
                 Event::Built { manifest, library, fresh } => {
                     if let Some(Stale { op, key, .. }) = of_manifest(&manifest) {
                         done += 1;
+                        queue.done += 1;
                         let stamped = Some((self.stamps, key));
                         take(self.catalog, self.judge, &op.entry, (&library, None), stamped);
+                        let done = queue.done;
                         if fresh {
                             tracing::debug!(op = %op.entry.address, "{done} of {all} was built before");
                         } else {
@@ -271,12 +292,14 @@ impl Work<'_> {
                 Event::Waiting { what } => self.note_waiting(&what),
                 Event::Compiling { what } => {
                     tracing::debug!("cargo: {what}");
+                    let done = queue.done;
                     self.catalog.note(format!("built {done} of {all} operations; cargo: {what}"));
                 }
-                Event::Step => {}
+                Event::Step | Event::Silence => {}
             }
-            if done + failed.len() < all {
-                return More::Awaited;
+            if done + failed.len() < stale.len() {
+                let gives_way = queue.gives_way(done, stale, others);
+                return if gives_way { More::Others } else { More::Awaited };
             }
             disturbed.get_or_insert_with(|| self.running.has_changes());
             More::Nothing
