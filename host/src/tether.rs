@@ -159,9 +159,9 @@ fn limit_memory() {
     let _refused = setrlimit(Resource::Data, Rlimit { current: Some(most), maximum: Some(most) });
 }
 
-/// When memory runs out, the system had better end a compiler than the host that serves.
+/// When memory runs out, the system had better end this process than the host that serves.
 #[expect(clippy::disallowed_methods, reason = "a knob of the system, not a file")]
-fn prefer_as_victim() {
+pub(crate) fn prefer_as_victim() {
     // Without that the build goes on all the same.
     let _not_allowed = std::fs::write("/proc/self/oom_score_adj", "500");
 }

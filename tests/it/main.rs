@@ -17,6 +17,8 @@ mod cli;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod duckdb;
+#[cfg(test)]
 mod figures;
 #[cfg(test)]
 mod flows;

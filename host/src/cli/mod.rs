@@ -29,6 +29,7 @@ mod visible;
 mod widget;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -36,6 +37,7 @@ pub use self::exit::Exit;
 use self::options::{HostOptions, ServeOptions};
 use crate::config::Config;
 use crate::error::HostError;
+use crate::sql::engine::duckdb;
 use crate::{logging, program, tether, worker};
 
 /// Runs operations that lie as Rust crates in a folder: over HTTP on this machine, and from here.
@@ -71,6 +73,17 @@ enum Command {
     Agent(agent::Agent),
     Worker(Worker),
     Tether(Tether),
+    SqlEngine(SqlEngine),
+}
+
+/// Runs SQL statements for the host that started it.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+struct SqlEngine {
+    /// Bytes that the database may take.
+    memory: usize,
+    /// The library of the engine.
+    library: PathBuf,
 }
 
 /// Runs a program that ends with the host.
@@ -155,6 +168,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         })?;
         std::process::exit(code);
     }
+    if let Command::SqlEngine(SqlEngine { memory, library }) = &command {
+        let served = duckdb::serve(library, *memory);
+        return served.map(|()| Exit::Done).map_err(|error| HostError::Internal {
+            message: "this is no process of the duckdb engine".to_owned(),
+            detail: error.to_string(),
+        });
+    }
     if let Command::Serve(serve) = command {
         let options = cli.serve.or(serve.options);
         return serve::run(Config::from_process(cli.host.settings(options))?);
@@ -167,7 +187,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
     let config = Config::from_process(cli.host.settings(ServeOptions::default()))?;
     logging::start_command(config.log.as_deref())?;
     match command {
-        Command::Dev(_) | Command::Serve(_) | Command::Worker(_) | Command::Tether(_) => {
+        Command::Dev(_)
+        | Command::Serve(_)
+        | Command::Worker(_)
+        | Command::Tether(_)
+        | Command::SqlEngine(_) => {
             unreachable!("they have been served above")
         }
         Command::List(list) => list.run(config),

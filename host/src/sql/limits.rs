@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// What one statement may take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Time in the engine; operations are not counted.
     pub time: Duration,
@@ -11,7 +13,7 @@ pub struct Limits {
     pub rows: usize,
     /// Bytes of the result as JSON.
     pub bytes: usize,
-    /// Bytes that the engine may hold, over all statements that run at a time.
+    /// Bytes that the engine may hold: SQLite over all statements that run at a time, DuckDB for each.
     pub memory: usize,
 }
 

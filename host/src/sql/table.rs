@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use json_text::Json;
+use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
 
@@ -17,7 +18,7 @@ mod scan;
 pub(crate) use scan::Shape;
 
 /// The type of a column in SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Kind {
     /// Text.
     Text,

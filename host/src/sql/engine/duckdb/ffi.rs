@@ -300,14 +300,12 @@ impl Connection {
         Ok(statements)
     }
 
-    /// Fills an empty table of ours.
+    /// Begins to fill an empty table of ours.
     pub(super) fn append(
         &self,
         table: &str,
-        types: &[WrittenType],
-        rows: usize,
-        mut write: impl FnMut(&mut Writer<'_>, usize, usize),
-    ) -> Result<(), String> {
+        types: Vec<WrittenType>,
+    ) -> Result<Appender<'_>, String> {
         let name = c_text(table)?;
         let mut raw = ptr::null_mut();
         // SAFETY: the texts end with a NUL; the appender is destroyed by its `Drop`, failed or not.
@@ -320,34 +318,51 @@ impl Connection {
                 &raw mut raw,
             )
         };
-        let appender = Appender { api: self.api(), raw };
+        let chunk = Writer::new(self.api(), types);
+        let appender = Appender { api: self.api(), raw, chunk };
         appender.done(state)?;
-        let mut chunk = Writer::new(self.api(), types);
-        let mut at = 0;
-        while at < rows {
-            let size = chunk.capacity.min(rows - at);
-            chunk.begin(size);
-            for column in 0..types.len() {
-                for row in 0..size {
-                    chunk.at = (column, row);
-                    write(&mut chunk, at + row, column);
-                }
-            }
-            // SAFETY: both are alive; the chunk has the size that was written.
-            appender.done(unsafe { (self.api().append_data_chunk)(appender.raw, chunk.raw) })?;
-            at += size;
-        }
-        // SAFETY: the appender is alive.
-        appender.done(unsafe { (self.api().appender_close)(appender.raw) })
+        Ok(appender)
     }
 }
 
-struct Appender<'c> {
+/// A table that is being filled.
+pub(super) struct Appender<'c> {
     api: &'c Functions,
     raw: Pointer,
+    chunk: Writer<'c>,
 }
 
-impl Appender<'_> {
+impl<'c> Appender<'c> {
+    /// Adds rows; `write` is asked for each cell.
+    pub(super) fn append(
+        &mut self,
+        rows: usize,
+        mut write: impl FnMut(&mut Writer<'c>, usize, usize),
+    ) -> Result<(), String> {
+        let mut at = 0;
+        while at < rows {
+            let chunk = &mut self.chunk;
+            let size = chunk.capacity.min(rows - at);
+            chunk.begin(size);
+            for column in 0..chunk.types.len() {
+                for row in 0..size {
+                    chunk.at = (column, row);
+                    write(chunk, at + row, column);
+                }
+            }
+            // SAFETY: both are alive; the chunk has the size that was written.
+            self.done(unsafe { (self.api.append_data_chunk)(self.raw, self.chunk.raw) })?;
+            at += size;
+        }
+        Ok(())
+    }
+
+    /// All rows are there.
+    pub(super) fn close(self) -> Result<(), String> {
+        // SAFETY: the appender is alive.
+        self.done(unsafe { (self.api.appender_close)(self.raw) })
+    }
+
     fn done(&self, state: i32) -> Result<(), String> {
         if state == OK {
             return Ok(());
@@ -368,7 +383,7 @@ impl Drop for Appender<'_> {
 pub(super) struct Writer<'c> {
     api: &'c Functions,
     raw: Pointer,
-    types: &'c [WrittenType],
+    types: Vec<WrittenType>,
     capacity: usize,
     vectors: Vec<Pointer>,
     /// Column and row of the cell that is written next.
@@ -376,11 +391,11 @@ pub(super) struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    fn new(api: &'c Functions, types: &'c [WrittenType]) -> Self {
+    fn new(api: &'c Functions, types: Vec<WrittenType>) -> Self {
         let mut raw_types = Vec::with_capacity(types.len());
         // SAFETY: every type made here is destroyed below; the chunk copies them.
         let raw = unsafe {
-            for written in types {
+            for written in &types {
                 let json = *written == WrittenType::Json;
                 let of = if json { WrittenType::Varchar as i32 } else { *written as i32 };
                 let raw_type = (api.create_logical_type)(of);

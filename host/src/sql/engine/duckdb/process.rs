@@ -1,0 +1,225 @@
+//! [`Processes`]: the engine's processes, seen from the host.
+//!
+//! A statement can make DuckDB take memory that it does not count, work on after its time, or crash. In a process of its
+//! own that ends the statement, and nothing else.
+
+use std::io::{self, BufReader, BufWriter, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::cells::blocks;
+use super::read_of;
+use super::session::GRACE;
+use super::wire::{ASK, Ask, BLOCK, END, REPLY, RUN, Reply, Said, other, receive, send};
+use crate::sql::answer::Answer;
+use crate::sql::engine::{Outcome, Query};
+use crate::sql::error::SqlError;
+use crate::sql::feed::{Part, Wants};
+use crate::{program, tether};
+
+/// Processes that are kept for the next statements.
+const KEPT: usize = 2;
+/// What it may take to start one, and to take the rows of a table, on a machine that is busy.
+const START: Duration = Duration::from_secs(30);
+
+/// The processes that no statement runs in now.
+#[derive(Default)]
+pub(super) struct Processes(Mutex<Vec<Process>>);
+
+/// What came of a statement in a process, and whether that can be used again.
+type Ran = (Result<Outcome, SqlError>, bool);
+
+impl Processes {
+    /// Runs a statement in one of them.
+    ///
+    /// # Errors
+    /// What is wrong with it, that it takes too much, or that there is no process for it.
+    pub(super) fn run(
+        &self,
+        (program, library): (&Path, &Path),
+        query: &Query<'_>,
+    ) -> Result<Outcome, SqlError> {
+        loop {
+            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let used = kept.is_some();
+            let mut process = match kept {
+                Some(process) => process,
+                None => Process::start(program, library, query.limits.memory).map_err(|error| {
+                    SqlError::Engine(format!("no process for the statement: {error}"))
+                })?,
+            };
+            match process.run(query) {
+                Ok((outcome, stays)) => {
+                    if stays {
+                        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                        if kept.len() < KEPT {
+                            kept.push(process);
+                        }
+                    }
+                    return outcome;
+                }
+                // It may have ended while nobody needed it.
+                Err(Silence { asked: false, .. }) if used => {}
+                Err(silence) => return Err(process.explain(&silence, query)),
+            }
+        }
+    }
+}
+
+/// Why there is no reply.
+struct Silence {
+    error: io::Error,
+    /// Whether the process had answered anything of this statement.
+    asked: bool,
+}
+
+struct Process {
+    child: Child,
+    asks: BufWriter<UnixStream>,
+    replies: BufReader<UnixStream>,
+    frame: Vec<u8>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        tether::end(&mut self.child);
+    }
+}
+
+impl Process {
+    fn start(program: &Path, library: &Path, memory: usize) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut command = Command::new(program);
+        program::hide_settings(&mut command);
+        let child = command
+            .arg0("udf-host")
+            .args(["sql-engine", &memory.to_string()])
+            .arg(PathBuf::from(library))
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        ours.set_write_timeout(Some(START))?;
+        let replies = BufReader::with_capacity(1 << 16, ours.try_clone()?);
+        Ok(Self {
+            child,
+            asks: BufWriter::with_capacity(1 << 16, ours),
+            replies,
+            frame: Vec::new(),
+        })
+    }
+
+    fn run(&mut self, query: &Query<'_>) -> Result<Ran, Silence> {
+        let unasked = |error| Silence { error, asked: false };
+        let asked = |error| Silence { error, asked: true };
+        let reply = self.ask(query).map_err(unasked)?;
+        match self.understood(reply, query) {
+            Some(ran) => Ok(ran),
+            None => {
+                self.fill(query).map_err(asked)?;
+                self.ran(query).map_err(asked)
+            }
+        }
+    }
+
+    fn ask(&mut self, query: &Query<'_>) -> io::Result<Reply> {
+        send(&mut self.asks, ASK, &serde_json::to_vec(&Ask::of(query))?)?;
+        self.asks.flush()?;
+        self.reply(START + query.limits.time)
+    }
+
+    fn reply(&mut self, within: Duration) -> io::Result<Reply> {
+        self.replies.get_ref().set_read_timeout(Some(within))?;
+        match receive(&mut self.replies, &mut self.frame)? {
+            Some(REPLY) => Ok(serde_json::from_slice(&self.frame)?),
+            Some(_) => Err(other("no reply")),
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// What the reply says, unless it is that rows are awaited.
+    fn understood(&self, Reply { said, last }: Reply, query: &Query<'_>) -> Option<Ran> {
+        let outcome = match said {
+            Said::Ready => return None,
+            Said::Wants { table, part } => {
+                let part = part.map(|(column, text)| Part { column, text });
+                Ok(Outcome::Wants(Wants { table, part }))
+            }
+            Said::Refused(message) => Err(SqlError::Refused(message)),
+            Said::Timeout => Err(SqlError::Timeout(query.limits.time)),
+            Said::Engine(message) => Err(SqlError::Engine(message)),
+            Said::Answer { columns, count, cut } => {
+                Ok(Outcome::Answer(Answer { columns, rows: String::new(), count, cut }))
+            }
+        };
+        Some((outcome, !last))
+    }
+
+    fn fill(&mut self, query: &Query<'_>) -> io::Result<()> {
+        for (_, feed) in query.tables {
+            for block in blocks(read_of(feed).map_err(io::Error::other)?) {
+                send(&mut self.asks, BLOCK, &block)?;
+            }
+            send(&mut self.asks, END, &[])?;
+        }
+        send(&mut self.asks, RUN, &[])?;
+        self.asks.flush()
+    }
+
+    fn ran(&mut self, query: &Query<'_>) -> io::Result<Ran> {
+        // It interrupts itself in time; what is deaf to that is ended with it.
+        let reply = self.reply(query.limits.time + GRACE * 2)?;
+        let Some((mut outcome, stays)) = self.understood(reply, query) else {
+            return Err(other("rows were awaited twice"));
+        };
+        if let Ok(Outcome::Answer(answer)) = &mut outcome {
+            self.replies.get_ref().set_read_timeout(Some(START))?;
+            let mut rows = Vec::new();
+            match receive(&mut self.replies, &mut rows)? {
+                Some(REPLY) => answer.rows = String::from_utf8(rows).map_err(io::Error::other)?,
+                _ => return Err(other("no rows")),
+            }
+        }
+        Ok((outcome, stays))
+    }
+
+    /// Ends it, and says why there is no answer.
+    fn explain(mut self, silence: &Silence, query: &Query<'_>) -> SqlError {
+        let timed_out =
+            matches!(silence.error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        // Its end of the socket is closed a moment before it has ended.
+        let moment = Instant::now() + GRACE;
+        while !timed_out && !tether::has_ended(&self.child) && Instant::now() < moment {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let by_itself = tether::has_ended(&self.child);
+        let ended = if by_itself { tether::bury(&mut self.child).ok() } else { None };
+        match ended {
+            Some(status) => SqlError::Refused(format!(
+                "the statement ended DuckDB's own process ({}); it may need far more than {} MiB of memory: narrow it, or \
+                 add a LIMIT",
+                how(status),
+                query.limits.memory >> 20
+            )),
+            None if timed_out => SqlError::Timeout(query.limits.time),
+            None => {
+                SqlError::Engine(format!("DuckDB's process does not answer: {}", silence.error))
+            }
+        }
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(signal) if signal == Signal::ABORT.as_raw() => "aborted".to_owned(),
+        Some(signal) => format!("signal {signal}"),
+        None => status.to_string(),
+    }
+}

@@ -1,0 +1,144 @@
+//! DuckDB is in a process of its own: whatever a statement makes of that, the host answers the next one.
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::duckdb::installed;
+use crate::support::host_process::{HostOptions, HostProcess, wait_until};
+use crate::support::processes::children;
+
+const LONG: Duration = Duration::from_secs(60);
+const COUNTS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000) SELECT max(i) AS m FROM n";
+
+/// A host with no records.
+fn host(arguments: &[&str]) -> HostProcess {
+    let nowhere = tempfile::tempdir().unwrap().path().join("none");
+    let options = HostOptions::new().arg("--app-dir").arg(nowhere);
+    let options = options.arg("--sql-engine").arg("duckdb");
+    HostProcess::start(&arguments.iter().fold(options, |options, word| options.arg(word)))
+}
+
+/// Processes of the engine that the host has started and that live.
+fn engines(host: &HostProcess) -> Vec<u32> {
+    let is_one = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.starts_with(b"udf-host\0sql-engine\0")
+    };
+    children(host.pid()).into_iter().filter(is_one).collect()
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+}
+
+fn sql(host: &HostProcess, statement: &str) -> (u16, Value) {
+    let body = json!({"sql": statement}).to_string();
+    let answer = host.post("/api/exec/sql", "_core", "feedback-management", &body).unwrap();
+    (answer.status, answer.json())
+}
+
+#[track_caller]
+fn answers(host: &HostProcess) {
+    let (status, reply) =
+        sql(host, "SELECT count(*) AS n FROM {{list_cards}} WHERE taskId = 'none'");
+    assert_eq!((status, &reply["data"]["q0"]["rows"]), (200, &json!([{"n": 0}])), "{reply}");
+}
+
+#[test]
+fn values_that_the_database_does_not_count_are_refused() {
+    if !installed() {
+        return;
+    }
+    let host = host(&[]);
+    for statement in [
+        "SELECT sum(length(repeat('x', 60000000 + i::INT))) AS n FROM range(2000) t(i)",
+        "SELECT sum(length(printf('%60000000d', i))) AS n FROM range(2000) t(i)",
+        "SELECT sum(length(replace(repeat('a', 100000 + i::INT), 'a', repeat('b', 10000)))) AS n FROM range(2000) t(i)",
+    ] {
+        let (status, reply) = sql(&host, statement);
+        assert_eq!(status, 400, "{statement}: {reply}");
+        assert!(reply["error"].as_str().unwrap().contains("256 MiB"), "{statement}: {reply}");
+        answers(&host);
+    }
+}
+
+#[test]
+fn a_statement_that_no_interrupt_reaches_ends_with_its_process() {
+    if !installed() {
+        return;
+    }
+    let host = host(&["--sql-timeout", "1"]);
+    answers(&host);
+    let deaf = engines(&host);
+    let compares = "SELECT levenshtein(repeat('a', 400000), repeat('b', 400000 + i::INT)) AS d FROM range(1) t(i)";
+    let (status, reply) = sql(&host, compares);
+    assert_eq!(status, 504, "{reply}");
+    answers(&host);
+    let left = wait_until(LONG, "the end of the process", || {
+        let left = engines(&host);
+        deaf.iter().all(|pid| !left.contains(pid)).then_some(())
+    });
+    assert!(left.is_some(), "{deaf:?} is still there");
+}
+
+#[test]
+fn a_process_that_is_killed_takes_its_statement_with_it_and_no_other() {
+    if !installed() {
+        return;
+    }
+    let host = host(&["--sql-timeout", "60"]);
+    answers(&host);
+    // While nobody needs it: the next statement does not notice.
+    let idle = engines(&host);
+    assert_eq!(idle.len(), 1, "{idle:?}");
+    kill(idle[0]);
+    answers(&host);
+    let busy = engines(&host);
+    assert!(busy.len() == 1 && busy != idle, "{busy:?}");
+    thread::scope(|scope| {
+        let counts = scope.spawn(|| sql(&host, COUNTS));
+        // Another one runs beside it, in a process of its own.
+        answers(&host);
+        let both = wait_until(LONG, "two processes", || {
+            answers(&host);
+            (engines(&host).len() == 2).then_some(())
+        });
+        assert!(both.is_some(), "{:?}", engines(&host));
+        let at_work = wait_until(LONG, "the statement at work", || {
+            engines(&host).into_iter().find(|pid| processor_ticks(*pid) > 50)
+        });
+        kill(at_work.expect("one of them counts"));
+        let (status, reply) = counts.join().unwrap();
+        assert_eq!(status, 400, "{reply}");
+        assert!(reply["error"].as_str().unwrap().contains("signal 9"), "{reply}");
+    });
+    answers(&host);
+}
+
+#[test]
+fn processes_end_with_their_host() {
+    if !installed() {
+        return;
+    }
+    let mut host = host(&["--sql-timeout", "60"]);
+    answers(&host);
+    let idle = engines(&host);
+    assert_eq!(idle.len(), 1);
+    host.kill();
+    let gone = wait_until(LONG, "the end of the process", || {
+        (!fs::exists(format!("/proc/{}", idle[0])).unwrap()).then_some(())
+    });
+    assert!(gone.is_some(), "{idle:?} is still there");
+}
+
+/// Time that a process has had on a core, in hundredths of a second.
+fn processor_ticks(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.split(' ').nth(11).and_then(|ticks| ticks.parse().ok()).unwrap_or_default()
+}
