@@ -153,10 +153,18 @@ fn limit_memory() {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     let Some(most) = kib.map(|kib| kib / 4 * 3 * 1024) else { return };
-    let now = getrlimit(Resource::Data);
-    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
     // Without that the build goes on all the same.
-    let _refused = setrlimit(Resource::Data, Rlimit { current: Some(most), maximum: Some(most) });
+    let _refused = limit(Resource::Data, most);
+}
+
+/// Gives this process, and all that it starts, no more of something than `most`, for good.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    let now = getrlimit(resource);
+    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
+    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
 /// When memory runs out, the system had better end this process than the host that serves.

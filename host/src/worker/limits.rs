@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rustix::process::{Resource, Rlimit, getuid, setrlimit};
+use rustix::process::{Resource, getuid};
 
 use crate::processes::tasks;
 use crate::tether;
@@ -19,19 +19,13 @@ const MORE_TASKS: u64 = 4096;
 pub(super) fn set(host: u32, memory: u64) -> io::Result<()> {
     tether::end_with(host)?;
     // Of data, not of address space: threads and allocators reserve much that they never touch.
-    limit(Resource::Data, memory)?;
+    tether::limit(Resource::Data, memory)?;
     // To abort is nothing special here; writing the memory to disk each time would be.
-    limit(Resource::Core, 0)?;
+    tether::limit(Resource::Core, 0)?;
     if !getuid().is_root()
         && let Some(tasks) = tasks()
     {
-        limit(Resource::Nproc, tasks + MORE_TASKS)?;
+        tether::limit(Resource::Nproc, tasks + MORE_TASKS)?;
     }
     Ok(())
-}
-
-fn limit(resource: Resource, most: u64) -> io::Result<()> {
-    let now = rustix::process::getrlimit(resource);
-    let most = now.maximum.map_or(most, |maximum| maximum.min(most));
-    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }

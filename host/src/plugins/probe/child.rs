@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::Resource;
 use sdk::host::Descriptor;
 
 use super::Finding;
@@ -32,7 +32,7 @@ pub(crate) fn serve(host: u32) -> io::Result<()> {
     for (resource, most) in
         [(Resource::As, MEMORY), (Resource::Fsize, WRITTEN), (Resource::Core, 0)]
     {
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        tether::limit(resource, most)?;
     }
     let mut asked = io::stdin().lock();
     let mut path = Vec::new();

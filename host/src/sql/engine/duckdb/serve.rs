@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::param::page_size;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::Resource;
 
 use super::cells::Block;
 use super::opened::Opened;
-use super::session::{STACK, Session};
+use super::session::{Filling, STACK, Session};
 use super::wire::{ASK, Ask, BLOCK, END, REPLY, RUN, Reply, Said, other, receive, send};
 use crate::sql::answer::Answer;
 use crate::sql::engine::Query;
@@ -37,9 +37,8 @@ pub(crate) fn serve(library: &Path, memory: usize) -> io::Result<()> {
     tether::prefer_as_victim();
     let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let most = memory as u64 * ROOM + cores * PER_CORE + STACK as u64;
-    for (resource, most) in [(Resource::Data, most), (Resource::Core, 0)] {
-        setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
-    }
+    tether::limit(Resource::Data, most)?;
+    tether::limit(Resource::Core, 0)?;
     let mut end = End {
         asks: BufReader::with_capacity(1 << 16, socket.try_clone()?),
         replies: BufWriter::with_capacity(1 << 16, socket),
@@ -135,20 +134,13 @@ impl End {
         let mut outcome = Ok(());
         for (name, feed) in query.tables {
             let columns = feed.columns();
-            let mut filling = match &outcome {
-                Ok(()) => session.table(name, columns).map(Some),
-                Err(_) => Ok(None),
-            };
+            let mut filling = outcome.and_then(|()| session.table(name, columns));
             loop {
                 match receive(&mut self.asks, &mut self.frame)? {
                     Some(BLOCK) => {
                         let block = Block::of(&self.frame, columns.len());
                         let block = block.ok_or_else(|| other("no rows of this table"))?;
-                        let added = match &mut filling {
-                            Ok(Some(filling)) => filling.add(&block),
-                            Ok(None) | Err(_) => Ok(()),
-                        };
-                        if let Err(error) = added {
+                        if let Err(error) = filling.as_mut().map_or(Ok(()), |it| it.add(&block)) {
                             filling = Err(error);
                         }
                     }
@@ -156,9 +148,7 @@ impl End {
                     _ => return Err(other("no rows")),
                 }
             }
-            let filled =
-                filling.and_then(|filling| filling.map_or(Ok(()), super::session::Filling::end));
-            outcome = outcome.and(filled);
+            outcome = filling.and_then(Filling::end);
         }
         match receive(&mut self.asks, &mut self.frame)? {
             Some(RUN) => Ok(outcome),
