@@ -68,6 +68,27 @@ fn values_that_the_database_does_not_count_are_refused() {
 }
 
 #[test]
+fn a_fault_inside_of_duckdb_fails_no_later_statement() {
+    if !installed() {
+        return;
+    }
+    let host = host(&[]);
+    answers(&host);
+    let faulty = engines(&host);
+    let (status, reply) =
+        sql(&host, "SELECT reservoir_quantile(i, 0.5, 2000000000) AS q FROM range(10) t(i)");
+    assert_eq!(status, 400, "{reply}");
+    assert!(reply["error"].as_str().unwrap().starts_with("INTERNAL Error"), "{reply}");
+    // Any other refusal is no reason for another process.
+    answers(&host);
+    let fresh = engines(&host);
+    assert_ne!(fresh, faulty);
+    assert_eq!(sql(&host, "SELECT nothing").0, 400);
+    answers(&host);
+    assert_eq!(engines(&host), fresh);
+}
+
+#[test]
 fn a_statement_that_no_interrupt_reaches_ends_with_its_process() {
     if !installed() {
         return;

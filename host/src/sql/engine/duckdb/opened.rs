@@ -59,6 +59,11 @@ impl Opened {
         self.database.connect().map_err(SqlError::Engine)
     }
 
+    /// Whether another statement can run in it. After a fault inside of DuckDB none can.
+    pub(super) fn is_sound(&self) -> bool {
+        self.database.connect().and_then(|connection| connection.execute("SELECT 1")).is_ok()
+    }
+
     /// Refuses a text of several statements, or one that calls what may not be called.
     pub(super) fn look(&self, connection: &Connection, sql: &str) -> Result<Arc<Looked>, Stop> {
         let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -40,22 +40,18 @@ pub(crate) fn serve(library: &Path, memory: usize) -> io::Result<()> {
     tether::limit(Resource::Data, most)?;
     tether::limit(Resource::Core, 0)?;
     let mut end = End {
+        opened: Opened::open(library, memory).map(Arc::new),
         asks: BufReader::with_capacity(1 << 16, socket.try_clone()?),
         replies: BufWriter::with_capacity(1 << 16, socket),
         frame: Vec::new(),
         much: most / 2,
     };
-    let opened = Opened::open(library, memory).map(Arc::new);
     while let Some(letter) = receive(&mut end.asks, &mut end.frame)? {
         if letter != ASK {
             return Err(other("no question"));
         }
         let ask: Ask = serde_json::from_slice(&end.frame)?;
-        let outcome = match &opened {
-            Ok(opened) => end.run(opened, &ask)?,
-            Err(error) => Err(error.clone()),
-        };
-        let last = match outcome {
+        let last = match end.run(&ask)? {
             Ok(Some(Answer { columns, rows, count, cut })) => {
                 let last = end.reply(Said::Answer { columns, count, cut })?;
                 send(&mut end.replies, REPLY, rows.as_bytes())?;
@@ -85,8 +81,9 @@ fn end_with(socket: &UnixStream) -> io::Result<()> {
     std::thread::Builder::new().name("host".to_owned()).spawn(watch).map(drop)
 }
 
-/// The socket, as frames.
+/// The database, and the socket as frames.
 struct End {
+    opened: Result<Arc<Opened>, SqlError>,
     asks: BufReader<UnixStream>,
     replies: BufWriter<UnixStream>,
     frame: Vec<u8>,
@@ -96,11 +93,11 @@ struct End {
 
 impl End {
     /// Runs a statement. `None` when it wants rows and has said so.
-    fn run(
-        &mut self,
-        opened: &Arc<Opened>,
-        ask: &Ask,
-    ) -> io::Result<Result<Option<Answer>, SqlError>> {
+    fn run(&mut self, ask: &Ask) -> io::Result<Result<Option<Answer>, SqlError>> {
+        let opened = match &self.opened {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(error.clone())),
+        };
         let tables = ask.tables()?;
         let query = Query {
             sql: &ask.sql,
@@ -158,9 +155,18 @@ impl End {
 
     /// Says it, and whether that was the last.
     fn reply(&mut self, said: Said) -> io::Result<bool> {
-        let last = matches!(said, Said::Timeout | Said::Engine(_)) || self.has_much();
+        let last = self.is_spoilt(&said) || self.has_much();
         send(&mut self.replies, REPLY, &serde_json::to_vec(&Reply { said, last })?)?;
         Ok(last)
+    }
+
+    /// Whether no other statement can run here after such a reply.
+    fn is_spoilt(&self, said: &Said) -> bool {
+        match said {
+            Said::Timeout | Said::Engine(_) => true,
+            Said::Refused(_) => !self.opened.as_ref().is_ok_and(|opened| opened.is_sound()),
+            Said::Wants { .. } | Said::Ready | Said::Answer { .. } => false,
+        }
     }
 
     /// Whether a fresh process had better run the next statement. What has been given back to the allocator alone counts
