@@ -26,6 +26,8 @@ pub(super) struct Session<'q> {
     query: &'q Query<'q>,
     connection: Arc<Connection>,
     looked: Arc<Looked>,
+    /// What it has left of its time.
+    left: Duration,
 }
 
 impl<'q> Session<'q> {
@@ -34,10 +36,13 @@ impl<'q> Session<'q> {
     /// # Errors
     /// What it is refused for.
     pub(super) fn begin(opened: &Arc<Opened>, query: &'q Query<'q>) -> Result<Self, SqlError> {
+        let began = Instant::now();
         let connection = Arc::new(opened.connect()?);
         let (opened, sql) = (Arc::clone(opened), query.sql.to_owned());
-        let looked = within(query, &connection, move |connection| opened.look(connection, &sql))?;
-        Ok(Self { query, connection, looked })
+        let time = query.limits.time;
+        let looked =
+            within(time, query, &connection, move |connection| opened.look(connection, &sql))?;
+        Ok(Self { query, connection, looked, left: time.saturating_sub(began.elapsed()) })
     }
 
     /// What must be read before it can run. Of the query's tables only columns and parts are looked at.
@@ -82,7 +87,7 @@ impl<'q> Session<'q> {
         let (sql, pivot) = (self.query.sql.to_owned(), self.looked.pivot);
         let (limits, keep) = (self.query.limits.clone(), self.query.keep);
         // What the rows take to get there is not the statement's time.
-        within(self.query, &self.connection, move |connection| {
+        within(self.left, self.query, &self.connection, move |connection| {
             answer(connection, &sql, pivot, (&limits, keep))
         })
     }
@@ -116,14 +121,15 @@ impl Filling<'_> {
     }
 }
 
-/// Does a part of a statement's work on a thread of its own, for as long as a statement may take: DuckDB parses and
-/// plans by recursion, deeper than the stack of a thread of the runtime.
+/// Does a part of a statement's work on a thread of its own, for so long at most: DuckDB parses and plans by recursion,
+/// deeper than the stack of a thread of the runtime.
 fn within<T: Send + 'static>(
+    time: Duration,
     query: &Query<'_>,
     connection: &Arc<Connection>,
     work: impl FnOnce(&Connection) -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, SqlError> {
-    let deadline = Instant::now() + query.limits.time;
+    let deadline = Instant::now() + time;
     let (done, waiting) = channel();
     let job = {
         let connection = Arc::clone(connection);
@@ -137,7 +143,7 @@ fn within<T: Send + 'static>(
         .stack_size(STACK)
         .spawn(job)
         .map_err(|error| SqlError::Engine(format!("no thread for the statement: {error}")))?;
-    let mut wait = query.limits.time;
+    let mut wait = time;
     loop {
         match waiting.recv_timeout(wait) {
             Ok(outcome) => return outcome.map_err(|stop| stop.explain(query, Some(deadline))),
