@@ -1,6 +1,7 @@
 //! DuckDB is in a process of its own: whatever a statement makes of that, the host answers the next one.
 
 use std::fs;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::support::duckdb::installed;
+use crate::support::fixture::write;
 use crate::support::host_process::{HostOptions, HostProcess, wait_until};
 use crate::support::processes::children;
 
@@ -47,6 +49,38 @@ fn answers(host: &HostProcess) {
     let (status, reply) =
         sql(host, "SELECT count(*) AS n FROM {{list_cards}} WHERE taskId = 'none'");
     assert_eq!((status, &reply["data"]["q0"]["rows"]), (200, &json!([{"n": 0}])), "{reply}");
+}
+
+#[test]
+fn what_is_no_library_of_duckdb_is_no_fault_of_the_statement() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = HostOptions::new().arg("--sql-engine").arg("duckdb");
+    let host = HostProcess::start(&options.env("DUCKDB_LIB_DIR", folder.path()));
+    let library = folder.path().join("libduckdb.so");
+    let build = |code: &str| {
+        let source = folder.path().join("library.c");
+        write(&source, code.as_bytes());
+        let linked =
+            Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+        assert!(linked.unwrap().success(), "{code}");
+    };
+    let fails = |with: &str| {
+        let (status, reply) = sql(&host, "SELECT 1 AS one");
+        let error = reply["error"].as_str().unwrap_or_default();
+        assert!(status == 500 && error.contains(with), "{with}: {status} {reply}");
+        assert!(!error.contains(folder.path().to_str().unwrap()), "{reply}");
+        assert_eq!(engines(&host), [0; 0], "{with}");
+    };
+    fails("run `udf-host sql install-duckdb`");
+    write(&library, b"no library");
+    fails("libduckdb cannot be used: the file: ");
+    build("int other(void) { return 0; }");
+    fails("libduckdb cannot be used: the file: undefined symbol");
+    // An older one lacks functions; more than that, its version is told.
+    build("const char *duckdb_library_version(void) { return \"v1.1.3\"; }");
+    fails("libduckdb cannot be used: this is DuckDB v1.1.3; 1.5 is needed");
+    build("#include <unistd.h>\n__attribute__((constructor)) static void ends(void) { _exit(3); }");
+    fails("libduckdb cannot be used: its process ended as it opened it (exit status: 3)");
 }
 
 #[test]

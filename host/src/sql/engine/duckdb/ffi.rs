@@ -55,10 +55,8 @@ macro_rules! functions {
 
         impl Functions {
             /// # Safety
-            /// The file is a libduckdb whose functions have these types (1.5 does).
-            unsafe fn load(path: &Path) -> Result<Self, libloading::Error> {
-                // SAFETY: the caller vouches for the file, so for its initialisers too.
-                let library = unsafe { Library::new(path)? };
+            /// It is a libduckdb whose functions have these types (1.5 does).
+            unsafe fn of(library: Library) -> Result<Self, libloading::Error> {
                 $(
                     // SAFETY: the caller vouches for the type of the function.
                     let $name = *unsafe {
@@ -74,7 +72,6 @@ macro_rules! functions {
 }
 
 functions! {
-    library_version() -> Text;
     create_config(*mut Pointer) -> i32;
     set_config(Pointer, Text, Text) -> i32;
     destroy_config(*mut Pointer);
@@ -124,22 +121,44 @@ functions! {
 }
 
 impl Functions {
-    /// Copies a text that the library keeps.
-    fn copied(&self, text: Text) -> String {
-        if text.is_null() {
-            return String::new();
+    /// Opens the library, and looks at its version before anything else.
+    fn load(path: &Path) -> Result<Self, String> {
+        let named = path.to_string_lossy();
+        let words = |error: libloading::Error| match std::error::Error::source(&error) {
+            // The system's, with the file before them.
+            Some(source) => source.to_string().replace(&*named, "the file"),
+            None => error.to_string(),
+        };
+        // SAFETY: the file is the one that the user configured or installed as libduckdb.
+        let library = unsafe { Library::new(path) }.map_err(words)?;
+        // SAFETY: every version of libduckdb has this function; it takes nothing and gives a static text.
+        let version = unsafe {
+            let version = library.get::<unsafe extern "C" fn() -> Text>(c"duckdb_library_version");
+            copied(version.map_err(words)?())
+        };
+        if !version.starts_with("v1.5.") {
+            return Err(format!("this is DuckDB {version}; 1.5 is needed"));
         }
-        // SAFETY: every text the library gives ends with a NUL, and is alive until the next call.
-        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+        // SAFETY: the version says so.
+        unsafe { Self::of(library) }.map_err(words)
     }
 
     /// Copies a text that is ours to free.
     fn taken(&self, text: Text) -> String {
-        let copy = self.copied(text);
+        let copy = copied(text);
         // SAFETY: the text was allocated by the library for us; null is allowed.
         unsafe { (self.free)(text.cast_mut().cast()) };
         copy
     }
+}
+
+/// Copies a text that the library keeps.
+fn copied(text: Text) -> String {
+    if text.is_null() {
+        return String::new();
+    }
+    // SAFETY: every text the library gives ends with a NUL, and is alive until the next call.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// A C text; one with a NUL inside is an error.
@@ -186,14 +205,7 @@ unsafe impl Sync for Database {}
 impl Database {
     /// Opens the library, and in it an empty database with these settings.
     pub(super) fn open(library: &Path, settings: &[(&str, String)]) -> Result<Self, String> {
-        // SAFETY: the file is the one that the user configured or installed as libduckdb; its version is
-        // looked at before anything but `library_version` is called.
-        let api = unsafe { Functions::load(library) }.map_err(|error| error.to_string())?;
-        // SAFETY: takes nothing, gives a static text.
-        let version = api.copied(unsafe { (api.library_version)() });
-        if !version.starts_with("v1.5.") {
-            return Err(format!("this is DuckDB {version}; 1.5 is needed"));
-        }
+        let api = Functions::load(library)?;
         let mut config = ptr::null_mut();
         let mut raw = ptr::null_mut();
         let mut error = ptr::null_mut();
@@ -294,7 +306,7 @@ impl Connection {
         let statements = Statements { connection: self, raw, count };
         if count == 0 {
             // SAFETY: the statements are alive; null is given back for an empty text.
-            let error = self.api().copied(unsafe { (self.api().extract_statements_error)(raw) });
+            let error = copied(unsafe { (self.api().extract_statements_error)(raw) });
             return Err(if error.is_empty() { "there is no statement".to_owned() } else { error });
         }
         Ok(statements)
@@ -368,7 +380,7 @@ impl<'c> Appender<'c> {
             return Ok(());
         }
         // SAFETY: the appender is alive, or null after a failed creation, which gives no text.
-        Err(self.api.copied(unsafe { (self.api.appender_error)(self.raw) }))
+        Err(copied(unsafe { (self.api.appender_error)(self.raw) }))
     }
 }
 
@@ -520,7 +532,7 @@ impl Statements<'_> {
             return Ok(prepared);
         }
         // SAFETY: the failed statement is alive.
-        Err(api.copied(unsafe { (api.prepare_error)(prepared.raw) }))
+        Err(copied(unsafe { (api.prepare_error)(prepared.raw) }))
     }
 }
 
@@ -631,7 +643,7 @@ impl Drop for Rows<'_> {
 impl Rows<'_> {
     fn error(&mut self) -> String {
         // SAFETY: the result is alive.
-        self.api.copied(unsafe { (self.api.result_error)(&raw mut self.raw) })
+        copied(unsafe { (self.api.result_error)(&raw mut self.raw) })
     }
 
     /// The next rows; `None` when there are no more.

@@ -7,7 +7,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use crate::{program, tether};
 
 /// Processes that are kept for the next statements.
 const KEPT: usize = 2;
-/// What it may take to start one, and to take the rows of a table, on a machine that is busy.
+/// What it may take to start one, and to hand over the rows of a table, on a machine that is busy.
 const START: Duration = Duration::from_secs(30);
 
 /// The processes that no statement runs in now.
@@ -51,9 +51,7 @@ impl Processes {
             let used = kept.is_some();
             let mut process = match kept {
                 Some(process) => process,
-                None => Process::start(program, library, query.limits.memory).map_err(|error| {
-                    SqlError::Engine(format!("no process for the statement: {error}"))
-                })?,
+                None => Process::start(program, library, query.limits.memory)?,
             };
             match process.run(query) {
                 Ok((outcome, stays)) => {
@@ -94,26 +92,42 @@ impl Drop for Process {
 }
 
 impl Process {
-    fn start(program: &Path, library: &Path, memory: usize) -> io::Result<Self> {
+    /// Starts one, and waits until it has opened the library.
+    fn start(program: &Path, library: &Path, memory: usize) -> Result<Self, SqlError> {
+        let mut process = Self::spawn(program, library, memory)
+            .map_err(|error| SqlError::Engine(format!("no process for the statement: {error}")))?;
+        let why = match process.reply(START) {
+            Ok(Reply { said: Said::Ready, .. }) => return Ok(process),
+            Ok(Reply { said: Said::Engine(message), .. }) => return Err(SqlError::Engine(message)),
+            Ok(_) => "its process speaks out of turn".to_owned(),
+            Err(error) => match process.ended(&error) {
+                Some(status) => format!("its process ended as it opened it ({})", how(status)),
+                None if is_timeout(&error) => {
+                    format!("it did not open within {} s", START.as_secs())
+                }
+                None => format!("its process does not answer: {error}"),
+            },
+        };
+        Err(SqlError::Engine(format!("libduckdb cannot be used: {why}")))
+    }
+
+    fn spawn(program: &Path, library: &Path, memory: usize) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
+        ours.set_write_timeout(Some(START))?;
+        let replies = BufReader::with_capacity(1 << 16, ours.try_clone()?);
         let mut command = Command::new(program);
         program::hide_settings(&mut command);
         let child = command
             .arg0("udf-host")
-            .args(["sql-engine", &memory.to_string()])
-            .arg(PathBuf::from(library))
+            .args(["sql-engine", &memory.to_string(), "--"])
+            .arg(library)
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        ours.set_write_timeout(Some(START))?;
-        let replies = BufReader::with_capacity(1 << 16, ours.try_clone()?);
-        Ok(Self {
-            child,
-            asks: BufWriter::with_capacity(1 << 16, ours),
-            replies,
-            frame: Vec::new(),
-        })
+        // Nothing may fail from here on: what has started would be left to itself.
+        let asks = BufWriter::with_capacity(1 << 16, ours);
+        Ok(Self { child, asks, replies, frame: Vec::new() })
     }
 
     fn run(&mut self, query: &Query<'_>) -> Result<Ran, Silence> {
@@ -132,7 +146,7 @@ impl Process {
     fn ask(&mut self, query: &Query<'_>) -> io::Result<Reply> {
         send(&mut self.asks, ASK, &serde_json::to_vec(&Ask::of(query))?)?;
         self.asks.flush()?;
-        self.reply(START + query.limits.time)
+        self.reply(patience(query))
     }
 
     fn reply(&mut self, within: Duration) -> io::Result<Reply> {
@@ -174,8 +188,7 @@ impl Process {
     }
 
     fn ran(&mut self, query: &Query<'_>) -> io::Result<Ran> {
-        // It interrupts itself in time; what is deaf to that is ended with it.
-        let reply = self.reply(query.limits.time + GRACE * 2)?;
+        let reply = self.reply(patience(query))?;
         let Some((mut outcome, stays)) = self.understood(reply, query) else {
             return Err(other("rows were awaited twice"));
         };
@@ -192,28 +205,38 @@ impl Process {
 
     /// Ends it, and says why there is no answer.
     fn explain(mut self, silence: &Silence, query: &Query<'_>) -> SqlError {
-        let timed_out =
-            matches!(silence.error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-        // Its end of the socket is closed a moment before it has ended.
-        let moment = Instant::now() + GRACE;
-        while !timed_out && !tether::has_ended(&self.child) && Instant::now() < moment {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let by_itself = tether::has_ended(&self.child);
-        let ended = if by_itself { tether::bury(&mut self.child).ok() } else { None };
-        match ended {
+        match self.ended(&silence.error) {
             Some(status) => SqlError::Refused(format!(
                 "the statement ended DuckDB's own process ({}); it may need far more than {} MiB of memory: narrow it, or \
                  add a LIMIT",
                 how(status),
                 query.limits.memory >> 20
             )),
-            None if timed_out => SqlError::Timeout(query.limits.time),
+            None if is_timeout(&silence.error) => SqlError::Timeout(query.limits.time),
             None => {
                 SqlError::Engine(format!("DuckDB's process does not answer: {}", silence.error))
             }
         }
     }
+
+    /// How it has ended by itself, after such an error of the socket.
+    fn ended(&mut self, error: &io::Error) -> Option<ExitStatus> {
+        // Its end of the socket is closed a moment before it has ended.
+        let moment = Instant::now() + GRACE;
+        while !is_timeout(error) && !tether::has_ended(&self.child) && Instant::now() < moment {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if tether::has_ended(&self.child) { tether::bury(&mut self.child).ok() } else { None }
+    }
+}
+
+/// How long a reply is waited for. The process interrupts a statement in time; what is deaf to that is ended with it.
+fn patience(query: &Query<'_>) -> Duration {
+    query.limits.time + GRACE * 2
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 fn how(status: ExitStatus) -> String {

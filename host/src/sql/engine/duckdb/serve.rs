@@ -39,13 +39,14 @@ pub(crate) fn serve(library: &Path, memory: usize) -> io::Result<()> {
     let most = memory as u64 * ROOM + cores * PER_CORE + STACK as u64;
     tether::limit(Resource::Data, most)?;
     tether::limit(Resource::Core, 0)?;
-    let mut end = End {
-        opened: Opened::open(library, memory).map(Arc::new),
-        asks: BufReader::with_capacity(1 << 16, socket.try_clone()?),
-        replies: BufWriter::with_capacity(1 << 16, socket),
-        frame: Vec::new(),
-        much: most / 2,
+    let asks = BufReader::with_capacity(1 << 16, socket.try_clone()?);
+    let mut replies = BufWriter::with_capacity(1 << 16, socket);
+    let opened = match Opened::open(library, memory) {
+        Ok(opened) => Arc::new(opened),
+        Err(error) => return say(&mut replies, Said::error(error), true),
     };
+    say(&mut replies, Said::Ready, false)?;
+    let mut end = End { opened, asks, replies, frame: Vec::new(), much: most / 2 };
     while let Some(letter) = receive(&mut end.asks, &mut end.frame)? {
         if letter != ASK {
             return Err(other("no question"));
@@ -55,18 +56,23 @@ pub(crate) fn serve(library: &Path, memory: usize) -> io::Result<()> {
             Ok(Some(Answer { columns, rows, count, cut })) => {
                 let last = end.reply(Said::Answer { columns, count, cut })?;
                 send(&mut end.replies, REPLY, rows.as_bytes())?;
+                end.replies.flush()?;
                 last
             }
             Ok(None) => false,
             Err(error) => end.reply(Said::error(error))?,
         };
-        end.replies.flush()?;
         if last {
             break;
         }
     }
     // Not by way of destructors: a thread of a statement that ran out of time may be in the library still.
     std::process::exit(0)
+}
+
+fn say(to: &mut impl Write, said: Said, last: bool) -> io::Result<()> {
+    send(to, REPLY, &serde_json::to_vec(&Reply { said, last })?)?;
+    to.flush()
 }
 
 /// Ends this process when the other end of the socket is closed, also in the middle of a statement. Not by the signal that
@@ -83,7 +89,7 @@ fn end_with(socket: &UnixStream) -> io::Result<()> {
 
 /// The database, and the socket as frames.
 struct End {
-    opened: Result<Arc<Opened>, SqlError>,
+    opened: Arc<Opened>,
     asks: BufReader<UnixStream>,
     replies: BufWriter<UnixStream>,
     frame: Vec<u8>,
@@ -94,10 +100,6 @@ struct End {
 impl End {
     /// Runs a statement. `None` when it wants rows and has said so.
     fn run(&mut self, ask: &Ask) -> io::Result<Result<Option<Answer>, SqlError>> {
-        let opened = match &self.opened {
-            Ok(opened) => opened,
-            Err(error) => return Ok(Err(error.clone())),
-        };
         let tables = ask.tables()?;
         let query = Query {
             sql: &ask.sql,
@@ -106,7 +108,7 @@ impl End {
             keep: ask.keep,
             spent: std::time::Duration::ZERO,
         };
-        let session = match Session::begin(opened, &query) {
+        let session = match Session::begin(&self.opened, &query) {
             Ok(session) => session,
             Err(error) => return Ok(Err(error)),
         };
@@ -115,7 +117,6 @@ impl End {
             return Ok(Ok(None));
         }
         self.reply(Said::Ready)?;
-        self.replies.flush()?;
         if let Err(error) = self.fill(&session, &query)? {
             return Ok(Err(error));
         }
@@ -156,7 +157,7 @@ impl End {
     /// Says it, and whether that was the last.
     fn reply(&mut self, said: Said) -> io::Result<bool> {
         let last = self.is_spoilt(&said) || self.has_much();
-        send(&mut self.replies, REPLY, &serde_json::to_vec(&Reply { said, last })?)?;
+        say(&mut self.replies, said, last)?;
         Ok(last)
     }
 
@@ -164,7 +165,7 @@ impl End {
     fn is_spoilt(&self, said: &Said) -> bool {
         match said {
             Said::Timeout | Said::Engine(_) => true,
-            Said::Refused(_) => !self.opened.as_ref().is_ok_and(|opened| opened.is_sound()),
+            Said::Refused(_) => !self.opened.is_sound(),
             Said::Wants { .. } | Said::Ready | Said::Answer { .. } => false,
         }
     }

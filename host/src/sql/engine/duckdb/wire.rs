@@ -1,7 +1,7 @@
 //! What the host and the process of the engine say to each other: frames of a letter, a length and bytes.
 //!
-//! The host asks [`Ask`]; when the statement may run ([`Said::Ready`]) it sends the rows of each table, block by block,
-//! then [`RUN`]. Every [`Reply`] is one frame, the rows of an answer the frame after it.
+//! When the process has opened the library ([`Said::Ready`]) the host asks [`Ask`]; when the statement may run
+//! ([`Said::Ready`] again) it sends the rows of each table, block by block, then [`RUN`]. Every [`Reply`] is one frame, the rows of an answer the frame after it.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -150,7 +150,7 @@ pub(super) struct Reply {
 pub(super) enum Said {
     /// The rows of a table are needed, or those of one part of it.
     Wants { table: usize, part: Option<(usize, String)> },
-    /// The tables are to be filled.
+    /// The first question may come, or the rows of the tables.
     Ready,
     /// It has run; its rows follow.
     Answer { columns: Vec<String>, count: usize, cut: bool },
