@@ -66,7 +66,7 @@ fn here(config: Config, op: &str) -> Result<Value, HostError> {
     let host = Host::start(config)?;
     let address = operation::find(&host, op)?;
     progress::until(&host, |_| {
-        host.catalog.entry(&address).is_some_and(|entry| entry.view().state != "building")
+        host.catalog.entry(&address).is_some_and(|entry| entry.is_decided())
     });
     let entry = host.catalog.find(&address.workspace, &address.project, &address.op)?;
     let mut value = json!(entry.view());

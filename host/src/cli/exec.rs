@@ -66,7 +66,7 @@ impl Exec {
         let host = Host::start(config)?;
         let address = operation::find(&host, &self.op)?;
         progress::until(&host, |_| {
-            host.catalog.entry(&address).is_some_and(|entry| entry.view().state != "building")
+            host.catalog.entry(&address).is_some_and(|entry| entry.is_decided())
         });
         let (params, app_dir) = envelope::split_app_dir(overrides);
         let call = Call { params, app_dir, ..Call::new(address.clone()) };

@@ -95,6 +95,8 @@ pub(crate) enum More {
     Awaited,
     /// Others are awaited more than what is left of it.
     Others,
+    /// It is done, and others are built after it.
+    Next,
     Nothing,
 }
 
@@ -176,7 +178,8 @@ impl Builder<'_> {
                 Some(Event::Error { .. } | Event::Silence) | None => {}
             }
             match heard.map(&mut tell) {
-                Some(More::Nothing) => patience.is_done(),
+                Some(More::Nothing) => patience.is_done(false),
+                Some(More::Next) => patience.is_done(true),
                 Some(More::Others) => {
                     ended.stopped = Some(Stopped::ForOthers);
                     self.running.kill();

@@ -380,14 +380,27 @@ fn ready(host: &HostProcess) -> (usize, usize) {
     (udfs.iter().filter(|udf| udf["state"] == "ready").count(), udfs.len())
 }
 
+/// Lays out an operation whose build script takes this long.
+fn lay_out_slow(scene: &Scene, op: &str, seconds: u64) {
+    scene.lay_out(op, "late");
+    let naps =
+        format!("fn main() {{ std::thread::sleep(std::time::Duration::from_secs({seconds})); }}\n");
+    write(&scene.at(op).join("build.rs"), naps.as_bytes());
+}
+
+/// Operations whose builds never end: as many as cargo builds at one time.
+fn lay_out_hanging(scene: &Scene) -> Vec<String> {
+    let slots = thread::available_parallelism().unwrap().get();
+    let ops: Vec<String> = (0..slots).map(|n| format!("hangs{n}")).collect();
+    ops.iter().for_each(|op| lay_out_slow(scene, op, 3600));
+    ops
+}
+
 #[test]
 fn what_is_called_is_built_before_the_rest() {
     let scene = Scene::new("livefirst");
     for n in 0..4 {
-        let op = format!("slow{n}");
-        scene.lay_out(&op, "late");
-        let naps = b"fn main() { std::thread::sleep(std::time::Duration::from_secs(4)); }\n";
-        write(&scene.at(&op).join("build.rs"), naps);
+        lay_out_slow(&scene, &format!("slow{n}"), 4);
     }
     scene.lay_out("asked", "early");
     let host = scene.host();
@@ -402,29 +415,41 @@ fn what_is_called_is_built_before_the_rest() {
 }
 
 #[test]
-fn what_is_called_and_never_gets_done_does_not_hold_up_the_rest() {
+fn what_is_called_and_never_gets_done_does_not_hold_up_what_is_called_too() {
     let scene = Scene::new("livestuck");
-    for (op, seconds) in [("hangs", 3600), ("slow0", 2), ("slow1", 2)] {
-        scene.lay_out(op, "late");
-        let naps = format!(
-            "fn main() {{ std::thread::sleep(std::time::Duration::from_secs({seconds})); }}\n"
-        );
-        write(&scene.at(op).join("build.rs"), naps.as_bytes());
-    }
+    let hanging = lay_out_hanging(&scene);
     scene.lay_out("quick", "early");
+    scene.lay_out("other", "early");
     let host = scene.host();
-    // A caller that waits as long as it takes.
-    let body = r#"{"udf": "hangs"}"#;
+    // Callers that wait as long as it takes.
     let (origin, token) = (host.origin.trim_start_matches("http://"), &host.token);
-    let mut call = TcpStream::connect(origin).unwrap();
-    write!(
-        call,
-        "POST /api/exec/udf?t={token}&workspace=default&project=livestuck HTTP/1.1\r\nHost: {origin}\r\n\
-         Content-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    host.logged("building operations=1");
-    scene.answers(&host, "slow0", "late");
-    scene.answers(&host, "slow1", "late");
+    let calls = hanging.iter().map(|op| {
+        let body = json!({"udf": op}).to_string();
+        let mut call = TcpStream::connect(origin).unwrap();
+        write!(
+            call,
+            "POST /api/exec/udf?t={token}&workspace=default&project=livestuck HTTP/1.1\r\nHost: {origin}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        call
+    });
+    let calls: Vec<TcpStream> = calls.collect();
+    host.logged("building operations=");
+    scene.answers(&host, "quick", "early");
+    scene.answers(&host, "other", "early");
+    drop(calls);
+}
+
+#[test]
+fn a_command_that_calls_an_operation_waits_for_no_other() {
+    let scene = Scene::new("livealone");
+    lay_out_hanging(&scene);
+    scene.lay_out("asked", "early");
+    scene.lay_out("told", "early");
+    let (done, said) = scene.command(&["exec", "livealone.asked"]);
+    assert!(done && said.contains("early"), "{said}");
+    let (done, said) = scene.command(&["describe", "livealone.told"]);
+    assert!(done && said.contains("default.livealone.told  ready"), "{said}");
 }

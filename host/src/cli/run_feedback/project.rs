@@ -35,7 +35,7 @@ impl Project {
         catalog.find(WORKSPACE, PROJECT, op)?;
         // A script's refusals stand on standard error as JSON, with nothing before them.
         progress::until_unsaid(&self.host, |_| {
-            catalog.entry(&address).is_some_and(|entry| entry.view().state != "building")
+            catalog.entry(&address).is_some_and(|entry| entry.is_decided())
         });
         let (_, loaded) = catalog.wait_ready(&address, std::time::Instant::now())?;
         Ok(flags::of(&loaded.descriptor))

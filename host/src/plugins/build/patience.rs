@@ -14,7 +14,8 @@ const INSPECTION: Duration = Duration::from_secs(2);
 const MEMORY: u64 = 512 << 20;
 /// How long cargo may take to end when nothing is left of what it was asked for.
 const LEAVE: Duration = Duration::from_secs(2);
-/// The same when something has been saved meanwhile; enough to note what is built, so that it is not built again.
+/// The same when something has been saved meanwhile, or others are built after it; enough to note what is built, so that
+/// it is not built again.
 const LEAVE_SOON: Duration = Duration::from_millis(250);
 /// The part of the limit after which a silent build gives way to what has been saved meanwhile.
 const GIVES_WAY: u32 = 10;
@@ -54,8 +55,8 @@ pub(super) struct Patience {
     /// Whether it waits for another cargo, which may take as long as it takes.
     blocked: bool,
     inspected: Instant,
-    /// When all that was asked for was there.
-    done: Option<Instant>,
+    /// When all that was asked for was there, and whether others are built after it.
+    done: Option<(Instant, bool)>,
 }
 
 impl Patience {
@@ -74,16 +75,18 @@ impl Patience {
         self.blocked = true;
     }
 
-    /// All that was asked for is there, or is known not to come.
-    pub(super) fn is_done(&mut self) {
-        self.done.get_or_insert_with(Instant::now);
+    /// All that was asked for is there, or is known not to come; `more` is built after it.
+    pub(super) fn is_done(&mut self, more: bool) {
+        self.done.get_or_insert_with(|| (Instant::now(), more));
     }
 
     /// What to do now; `wanted` says that something has been saved meanwhile.
     pub(super) fn judge(&mut self, wanted: bool) -> Verdict {
-        let leave = if wanted { LEAVE_SOON } else { LEAVE };
-        if self.done.is_some_and(|done| done.elapsed() >= leave) {
-            return Verdict::Enough;
+        if let Some((done, more)) = self.done {
+            let leave = if wanted || more { LEAVE_SOON } else { LEAVE };
+            if done.elapsed() >= leave {
+                return Verdict::Enough;
+            }
         }
         if self.inspected.elapsed() >= INSPECTION {
             self.inspected = Instant::now();
@@ -128,9 +131,12 @@ mod tests {
         assert!(matches!(slow.judge(true), Verdict::Stop(Stopped::GaveWay)));
         slow.came_further();
         assert!(matches!(slow.judge(true), Verdict::GoOn));
-        slow.done = Instant::now().checked_sub(LEAVE);
+        let ago = |time, more| Instant::now().checked_sub(time).map(|done| (done, more));
+        slow.done = ago(LEAVE, false);
         assert!(matches!(slow.judge(false), Verdict::Enough));
-        slow.done = Instant::now().checked_sub(LEAVE_SOON);
+        slow.done = ago(LEAVE_SOON, false);
         assert!(matches!(slow.judge(true), Verdict::Enough), "somebody waits");
+        slow.done = ago(LEAVE_SOON, true);
+        assert!(matches!(slow.judge(false), Verdict::Enough), "others are next");
     }
 }

@@ -208,14 +208,21 @@ impl Entry {
         }
     }
 
+    /// Whether it can be called or was refused. While it is neither, it is being built, and waited for from now on.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.outcome().is_some()
+    }
+
     /// The plugin, an error if it was refused, or neither while it is being built, which is then waited for.
     pub(super) fn outcome(&self) -> Option<Result<Arc<Loaded>, HostError>> {
-        match self.state() {
+        // Held until it is marked: what comes to its end meanwhile would be taken for waited for next time.
+        let condition = self.condition();
+        match &condition.state {
             EntryState::Building => {
                 self.wanted.store(true, Ordering::Relaxed);
                 None
             }
-            EntryState::Ready(loaded) => Some(Ok(loaded)),
+            EntryState::Ready(loaded) => Some(Ok(Arc::clone(loaded))),
             EntryState::Refused(refusal) => Some(Err(HostError::Refused {
                 op: self.address.clone(),
                 reason: refusal.reason.clone(),

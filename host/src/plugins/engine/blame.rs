@@ -20,45 +20,45 @@ impl Work<'_> {
         complaints: &BTreeMap<PathBuf, Complaint>,
         ended: &Ended,
     ) {
-        for Stale { op, key, .. } in unbuilt {
-            let own = complaints.get(&op.entry.folder);
-            let refusal = match own {
-                Some(own) => Refusal::new(
-                    format!("it does not compile: {}", own.first),
-                    "correct it; the compiler's message tells where",
-                )
-                .detail(own.rendered.clone()),
-                None => match complaints.values().next() {
-                    Some(other) => Refusal::new(
-                        format!("a crate that it needs does not compile: {}", other.first),
-                        "correct that crate first",
-                    )
-                    .detail(
-                        complaints
-                            .values()
-                            .map(|complaint| &*complaint.rendered)
-                            .collect::<String>(),
-                    ),
-                    None if self.running.is_stopped() => {
-                        Refusal::new("the build was stopped with the host", "start the host again")
-                    }
-                    None => {
-                        let said = shadow.real_paths(&ended.words());
-                        Refusal::new(
-                            format!("cargo built nothing of it: {}", summary(&said)),
-                            "see cargo's message",
-                        )
-                        .detail(said)
-                    }
-                },
-            };
-            let refusal = passing_if_outside(refusal.file(&op.entry.folder));
-            if !complaints.is_empty() && !refusal.passing {
-                // For those who look without building, until something is saved.
-                self.stamps.put_failure(&op.entry.folder, &key.all, &refusal);
+        for stale in unbuilt {
+            if let Some(own) = complaints.get(&stale.op.entry.folder) {
+                self.refuse_broken(stale, own);
+                continue;
             }
-            refuse(self.catalog, &op.entry, refusal);
+            if let Some(other) = complaints.values().next() {
+                let reason = format!("a crate that it needs does not compile: {}", other.first);
+                let said = complaints.values().map(|complaint| &*complaint.rendered).collect();
+                self.refuse_and_keep(stale, reason, "correct that crate first", said);
+                continue;
+            }
+            let refusal = if self.running.is_stopped() {
+                stopped_with_host()
+            } else {
+                let said = shadow.real_paths(&ended.words());
+                let reason = format!("cargo built nothing of it: {}", summary(&said));
+                Refusal::new(reason, "see cargo's message").detail(said)
+            };
+            let refusal = passing_if_outside(refusal.file(&stale.op.entry.folder));
+            refuse(self.catalog, &stale.op.entry, refusal);
         }
+    }
+
+    /// Refuses what the compiler refuses.
+    pub(super) fn refuse_broken(&self, stale: &Stale, complaint: &Complaint) {
+        let reason = format!("it does not compile: {}", complaint.first);
+        let remedy = "correct it; the compiler's message tells where";
+        self.refuse_and_keep(stale, reason, remedy, complaint.rendered.clone());
+    }
+
+    /// Refuses it and keeps that, for those who look without building, until something is saved.
+    fn refuse_and_keep(&self, stale: &Stale, reason: String, remedy: &str, said: String) {
+        let entry = &stale.op.entry;
+        let refusal = Refusal::new(reason, remedy).detail(said).file(&entry.folder);
+        let refusal = passing_if_outside(refusal);
+        if !refusal.passing {
+            self.stamps.put_failure(&entry.folder, &stale.key.all, &refusal);
+        }
+        refuse(self.catalog, entry, refusal);
     }
 
     /// The crates for which cargo refuses the whole workspace, each with what cargo said: those it names, else those
@@ -201,6 +201,11 @@ pub(super) fn refuse_all(catalog: &Catalog, stale: &[Stale], refusal: &Refusal) 
     for Stale { op, .. } in stale.iter().filter(|stale| stale.op.entry.is_pending()) {
         refuse(catalog, &op.entry, Box::new(refusal.clone()));
     }
+}
+
+/// Of what is not built when the host ends.
+pub(super) fn stopped_with_host() -> Box<Refusal> {
+    Refusal::new("the build was stopped with the host", "start the host again")
 }
 
 /// What the tools say when something around them is at fault, and no file of an author's.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::blame::{passing_if_outside, refuse_all, summary};
+use super::blame::{passing_if_outside, refuse_all, stopped_with_host, summary};
 use super::outcome::{refuse, take};
 use super::queue::Queue;
 use crate::lock_holder::Holder;
@@ -148,10 +148,6 @@ impl Work<'_> {
                 }
                 None => {}
             }
-            if self.running.is_stopped() {
-                // Nothing more is begun.
-                batch.append(&mut stale);
-            }
             if ended.began || ended.success || self.running.is_stopped() {
                 self.refuse_unbuilt(&shadow, &batch, &complaints, &ended);
                 continue;
@@ -189,6 +185,8 @@ impl Work<'_> {
             stale.retain(|stale| !culprits.contains_key(&stale.op.entry.folder));
             outcome.culprits.extend(culprits.into_keys());
         }
+        // What is left when nothing more may begin.
+        refuse_all(self.catalog, &stale, &stopped_with_host());
         outcome
     }
 
@@ -254,14 +252,19 @@ impl Work<'_> {
             stale.iter().find(|stale| stale.op.entry.folder == *folder)
         };
         builder.build(&packages, |event| {
-            if !matches!(event, Event::Silence | Event::Waiting { .. }) {
-                queue.came_further();
+            match &event {
+                Event::Waiting { .. } => queue.is_blocked(),
+                // Its name and its version.
+                Event::Compiling { what } => queue.begins(what.split(' ').next().unwrap_or(what)),
+                Event::Silence => {}
+                _ => queue.goes_on(),
             }
             match event {
                 Event::Built { manifest, library, fresh } => {
                     if let Some(Stale { op, key, .. }) = of_manifest(&manifest) {
                         done += 1;
                         queue.done += 1;
+                        queue.came_further();
                         let stamped = Some((self.stamps, key));
                         take(self.catalog, self.judge, &op.entry, (&library, None), stamped);
                         let done = queue.done;
@@ -302,7 +305,7 @@ impl Work<'_> {
                 return if gives_way { More::Others } else { More::Awaited };
             }
             disturbed.get_or_insert_with(|| self.running.has_changes());
-            More::Nothing
+            if others.is_empty() { More::Nothing } else { More::Next }
         })
     }
 

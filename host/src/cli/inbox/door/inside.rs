@@ -45,7 +45,7 @@ impl Door for Inside {
         if catalog.entry(&address).and_then(|entry| entry.ready()).is_none() {
             catalog.wait_discovered(Instant::now() + progress::BUILD_TIME);
             let entry = catalog.find(WORKSPACE, project, op)?;
-            progress::until(&self.host, |_| entry.view().state != "building");
+            progress::until(&self.host, |_| entry.is_decided());
         }
         let call =
             params.iter().fold(Call::new(address), |call, (name, value)| call.param(name, value));
