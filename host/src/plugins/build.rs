@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::shadow::Shadow;
 use super::tool_homes::ToolHomes;
 use crate::tether;
-use messages::{Line, event, lines, progress};
+use messages::{Line, event, failed, lines, progress};
 use patience::{LOOK, Patience, Verdict};
 
 pub(crate) use messages::Event;
@@ -165,7 +165,7 @@ impl Builder<'_> {
                         ended.said.push_str(&text);
                         ended.said.push('\n');
                     }
-                    event
+                    event.or_else(|| failed(&text))
                 }
                 Err(RecvTimeoutError::Timeout) => Some(Event::Silence),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -175,7 +175,7 @@ impl Builder<'_> {
                 Some(Event::Built { .. } | Event::Compiling { .. } | Event::Step) => {
                     patience.came_further();
                 }
-                Some(Event::Error { .. } | Event::Silence) | None => {}
+                Some(Event::Error { .. } | Event::Failed { .. } | Event::Silence) | None => {}
             }
             match heard.map(&mut tell) {
                 Some(More::Nothing) => patience.is_done(false),

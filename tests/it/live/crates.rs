@@ -453,3 +453,18 @@ fn a_command_that_calls_an_operation_waits_for_no_other() {
     let (done, said) = scene.command(&["describe", "livealone.told"]);
     assert!(done && said.contains("default.livealone.told  ready"), "{said}");
 }
+
+#[test]
+fn a_crate_that_does_not_compile_is_told_while_others_are_built() {
+    let scene = Scene::new("livetold");
+    lay_out_slow(&scene, "hangs", 3600);
+    scene.lay_out("broken", "never");
+    write(&scene.at("broken/src/lib.rs"), says("broken", "\", undefined_name, \"").as_bytes());
+    // What is saved need not wait long for a build that gets nowhere.
+    let host = HostProcess::start(&scene.options().arg("--build-timeout").arg("40"));
+    let refused = scene.listed(&host, "broken", |udf| udf["state"] == "refused");
+    assert!(refused.to_string().contains("it does not compile"), "{refused}");
+    scene.listed(&host, "hangs", |udf| udf["state"] == "building");
+    scene.save("broken", "mended");
+    scene.answers(&host, "broken", "mended");
+}

@@ -33,6 +33,11 @@ pub(crate) enum Event {
         /// As the compiler shows it.
         rendered: String,
     },
+    /// Nothing more comes of a crate. What the compiler said of it is on its way, if it said anything.
+    Failed {
+        /// The name of its package.
+        package: String,
+    },
     /// Cargo waits for another one.
     Waiting {
         /// Cargo's words for what it waits for.
@@ -146,6 +151,12 @@ pub(super) fn event(text: &str) -> Option<Event> {
     }
 }
 
+/// The package that, as this line of cargo's on stderr says, is not built.
+pub(super) fn failed(line: &str) -> Option<Event> {
+    let (package, _) = line.strip_prefix("error: could not compile `")?.split_once('`')?;
+    Some(Event::Failed { package: package.to_owned() })
+}
+
 /// A line of cargo's on stderr that is about progress.
 pub(super) fn progress(line: &str) -> Option<Event> {
     let (verb, rest) = line.trim_start().split_once(' ')?;
@@ -189,6 +200,10 @@ mod tests {
         );
         let compiling = progress("   Compiling udf-p-a v0.1.0 (/s/udfs/p/a)");
         assert!(matches!(compiling, Some(Event::Compiling { what }) if what == "udf-p-a v0.1.0"));
-        assert!(progress("error: failed to parse manifest at `/s/x/Cargo.toml`").is_none());
+        let complaint = "error: failed to parse manifest at `/s/x/Cargo.toml`";
+        assert!(progress(complaint).is_none() && failed(complaint).is_none());
+        let failure = "error: could not compile `udf-p-a` (lib) due to 2 previous errors";
+        assert!(progress(failure).is_none());
+        assert!(matches!(failed(failure), Some(Event::Failed { package }) if package == "udf-p-a"));
     }
 }

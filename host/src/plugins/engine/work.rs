@@ -245,7 +245,7 @@ impl Work<'_> {
             1 => "building 1 operation".to_owned(),
             count => format!("building {count} operations"),
         });
-        let (mut done, mut failed) = (0, BTreeSet::new());
+        let (mut done, mut failed, mut broken) = (0, BTreeSet::new(), Vec::new());
         let all = queue.all;
         let of_manifest = |manifest: &Path| {
             let folder = &builder.shadow.member_of_manifest(manifest)?.folder;
@@ -292,13 +292,25 @@ impl Work<'_> {
                         complaint.rendered.push_str(&rendered);
                     }
                 }
+                Event::Failed { package } => {
+                    broken.extend(stale.iter().find(|stale| stale.op.package == package));
+                }
                 Event::Waiting { what } => self.note_waiting(&what),
                 Event::Compiling { what } => {
                     tracing::debug!("cargo: {what}");
                     let done = queue.done;
                     self.catalog.note(format!("built {done} of {all} operations; cargo: {what}"));
                 }
-                Event::Step | Event::Silence => {}
+                Event::Silence => {
+                    // Whatever the compiler said of them has been heard. Who waits for one of them waits for no other.
+                    for stale in std::mem::take(&mut broken) {
+                        if let Some(complaint) = complaints.get(&stale.op.entry.folder) {
+                            queue.came_further();
+                            self.refuse_broken(stale, complaint);
+                        }
+                    }
+                }
+                Event::Step => {}
             }
             if done + failed.len() < stale.len() {
                 let gives_way = queue.gives_way(done, stale, others);
