@@ -164,15 +164,38 @@ fn a_process_that_is_killed_takes_its_statement_with_it_and_no_other() {
             (engines(&host).len() == 2).then_some(())
         });
         assert!(both.is_some(), "{:?}", engines(&host));
-        let at_work = wait_until(LONG, "the statement at work", || {
-            engines(&host).into_iter().find(|pid| processor_ticks(*pid) > 50)
+        // In one that others have used before it is run anew, in a fresh one.
+        let ended = wait_until(LONG, "the end of the statement", || {
+            engines(&host).into_iter().filter(|pid| processor_ticks(*pid) > 50).for_each(kill);
+            counts.is_finished().then_some(())
         });
-        kill(at_work.expect("one of them counts"));
+        assert!(ended.is_some(), "it counts on");
         let (status, reply) = counts.join().unwrap();
         assert_eq!(status, 400, "{reply}");
         assert!(reply["error"].as_str().unwrap().contains("signal 9"), "{reply}");
     });
     answers(&host);
+}
+
+#[test]
+fn a_statement_fails_by_itself_alone_and_not_by_what_ran_before_it() {
+    if !installed() {
+        return;
+    }
+    let host = host(&["--sql-timeout", "60"]);
+    answers(&host);
+    let used = engines(&host)[0];
+    let before = processor_ticks(used);
+    let (status, reply) = thread::scope(|scope| {
+        let counts = scope.spawn(|| sql(&host, &COUNTS.replace("1000000000", "300000")));
+        wait_until(LONG, "the statement at work", || {
+            (counts.is_finished() || processor_ticks(used) > before + 10).then_some(())
+        });
+        kill(used);
+        counts.join().unwrap()
+    });
+    assert_eq!((status, &reply["data"]["q0"]["rows"]), (200, &json!([{"m": 300_000}])), "{reply}");
+    assert!(!engines(&host).contains(&used));
 }
 
 #[test]

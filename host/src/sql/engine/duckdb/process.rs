@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -46,28 +46,30 @@ impl Processes {
         (program, library): (&Path, &Path),
         query: &Query<'_>,
     ) -> Result<Outcome, SqlError> {
+        let mut kept = self.kept().pop();
         loop {
-            let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let used = kept.is_some();
-            let mut process = match kept {
+            let mut process = match kept.take() {
                 Some(process) => process,
                 None => Process::start(program, library, query.limits.memory)?,
             };
             match process.run(query) {
                 Ok((outcome, stays)) => {
-                    if stays {
-                        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                        if kept.len() < KEPT {
-                            kept.push(process);
-                        }
+                    let mut kept = self.kept();
+                    if stays && kept.len() < KEPT {
+                        kept.push(process);
                     }
                     return outcome;
                 }
-                // It may have ended while nobody needed it.
-                Err(Silence { asked: false, .. }) if used => {}
+                // It may have ended while nobody needed it, or what others took there left too little for this one.
+                Err(silence) if used && !(silence.asked && is_timeout(&silence.error)) => {}
                 Err(silence) => return Err(process.explain(&silence, query)),
             }
         }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Process>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn serve(library: &Path, memory: usize) -> io::Result<()> {
         Err(error) => return say(&mut replies, Said::error(error), true),
     };
     say(&mut replies, Said::Ready, false)?;
-    let mut end = End { opened, asks, replies, frame: Vec::new(), much: most / 2 };
+    let mut end = End { opened, asks, replies, frame: Vec::new(), much: most / 4 };
     while let Some(letter) = receive(&mut end.asks, &mut end.frame)? {
         if letter != ASK {
             return Err(other("no question"));
@@ -93,7 +93,7 @@ struct End {
     asks: BufReader<UnixStream>,
     replies: BufWriter<UnixStream>,
     frame: Vec<u8>,
-    /// Half of the memory that the process may have.
+    /// A quarter of the memory that the process may have.
     much: u64,
 }
 
