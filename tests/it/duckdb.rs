@@ -88,7 +88,7 @@ fn values_that_the_database_does_not_count_are_refused() {
     if !installed() {
         return;
     }
-    let host = host(&[]);
+    let host = host(&["--sql-timeout", "60"]);
     for statement in [
         "SELECT sum(length(repeat('x', 60000000 + i::INT))) AS n FROM range(2000) t(i)",
         "SELECT sum(length(printf('%60000000d', i))) AS n FROM range(2000) t(i)",
@@ -196,6 +196,36 @@ fn a_statement_fails_by_itself_alone_and_not_by_what_ran_before_it() {
     });
     assert_eq!((status, &reply["data"]["q0"]["rows"]), (200, &json!([{"m": 300_000}])), "{reply}");
     assert!(!engines(&host).contains(&used));
+}
+
+#[test]
+fn statements_that_come_together_have_a_process_each_and_two_stay() {
+    if !installed() {
+        return;
+    }
+    let host = host(&["--sql-timeout", "60"]);
+    answers(&host);
+    let all = thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| sql(&host, &COUNTS.replace("1000000000", "300000")));
+        }
+        wait_until(LONG, "four processes", || {
+            let all = engines(&host);
+            (all.len() == 4).then_some(all)
+        })
+    });
+    let all = all.expect("four processes");
+    let left = wait_until(LONG, "the end of two", || {
+        let left = engines(&host);
+        (left.len() <= 2).then_some(left)
+    });
+    let left = left.expect("two processes");
+    assert!(left.len() == 2 && left.iter().all(|pid| all.contains(pid)), "{left:?} of {all:?}");
+    let buried = wait_until(LONG, "nobody left unburied", || {
+        let known = children(host.pid()).into_iter().filter(|pid| all.contains(pid));
+        (known.count() == 2).then_some(())
+    });
+    assert!(buried.is_some(), "{:?} of {all:?}", children(host.pid()));
 }
 
 #[test]

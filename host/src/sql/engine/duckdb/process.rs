@@ -9,7 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -26,12 +27,22 @@ use crate::{program, tether};
 
 /// Processes that are kept for the next statements.
 const KEPT: usize = 2;
+/// How long all are kept: statements that come together come again.
+const LINGER: Duration = Duration::from_secs(10);
 /// What it may take to start one, and to hand over the rows of a table, on a machine that is busy.
 const START: Duration = Duration::from_secs(30);
 
 /// The processes that no statement runs in now.
 #[derive(Default)]
-pub(super) struct Processes(Mutex<Vec<Process>>);
+pub(super) struct Processes(Arc<Mutex<Idle>>);
+
+#[derive(Default)]
+struct Idle {
+    /// Those that ran a statement last come last.
+    processes: Vec<Process>,
+    /// Whether a thread waits to end those that are too many.
+    watched: bool,
+}
 
 /// What came of a statement in a process, and whether that can be used again.
 type Ran = (Result<Outcome, SqlError>, bool);
@@ -46,7 +57,7 @@ impl Processes {
         (program, library): (&Path, &Path),
         query: &Query<'_>,
     ) -> Result<Outcome, SqlError> {
-        let mut kept = self.kept().pop();
+        let mut kept = idle(&self.0).processes.pop();
         loop {
             let used = kept.is_some();
             let mut process = match kept.take() {
@@ -55,9 +66,8 @@ impl Processes {
             };
             match process.run(query) {
                 Ok((outcome, stays)) => {
-                    let mut kept = self.kept();
-                    if stays && kept.len() < KEPT {
-                        kept.push(process);
+                    if stays {
+                        self.keep(process);
                     }
                     return outcome;
                 }
@@ -68,9 +78,30 @@ impl Processes {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Process>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn keep(&self, process: Process) {
+        let mut now = idle(&self.0);
+        now.processes.push(process);
+        if now.processes.len() > KEPT && !now.watched {
+            let later = Arc::clone(&self.0);
+            let end_surplus = move || {
+                thread::sleep(LINGER);
+                let mut now = idle(&later);
+                now.watched = false;
+                let surplus = now.processes.len().saturating_sub(KEPT);
+                let ended: Vec<Process> = now.processes.drain(..surplus).collect();
+                // To end one takes a moment, for which nobody has to wait.
+                drop(now);
+                drop(ended);
+            };
+            // Without a thread it is left to the next one that is kept.
+            now.watched =
+                thread::Builder::new().name("duckdb".to_owned()).spawn(end_surplus).is_ok();
+        }
     }
+}
+
+fn idle(processes: &Mutex<Idle>) -> MutexGuard<'_, Idle> {
+    processes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why there is no reply.
@@ -226,7 +257,7 @@ impl Process {
         // Its end of the socket is closed a moment before it has ended.
         let moment = Instant::now() + GRACE;
         while !is_timeout(error) && !tether::has_ended(&self.child) && Instant::now() < moment {
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         if tether::has_ended(&self.child) { tether::bury(&mut self.child).ok() } else { None }
     }
