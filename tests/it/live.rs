@@ -6,6 +6,7 @@ mod crates;
 mod endless;
 mod memory;
 mod odd;
+mod order;
 mod scene;
 mod shared;
 mod tools;
