@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::json;
 
-use super::scene::{Scene, says};
+use super::scene::{Scene, cargo, says};
 use crate::support::fixture::write;
 use crate::support::host_process::HostProcess;
 
@@ -104,4 +104,34 @@ fn a_crate_that_does_not_compile_is_told_while_others_are_built() {
     scene.listed(&host, "hangs", |udf| udf["state"] == "building");
     scene.save("broken", "mended");
     scene.answers(&host, "broken", "mended");
+}
+
+#[test]
+fn whoever_fails_is_told_its_own_fault() {
+    let scene = Scene::new("liveown");
+    write(
+        &scene.at("common/Cargo.toml"),
+        b"[package]\nname = \"liveown-common\"\nversion = \"0.1.0\"\nedition = \"2024\"\n",
+    );
+    write(&scene.at("common/src/lib.rs"), b"pub fn f() { missing_in_common }\n");
+    for op in ["broken", "needs", "script", "exits"] {
+        scene.lay_out(op, "never");
+    }
+    write(&scene.at("broken/src/lib.rs"), says("broken", "\", missing_in_broken, \"").as_bytes());
+    let needs = cargo("udf-liveown-needs", "liveown-common = { path = \"../common\" }\n");
+    write(&scene.at("needs/Cargo.toml"), needs.as_bytes());
+    write(&scene.at("script/build.rs"), b"fn main() { missing_in_script }\n");
+    write(&scene.at("exits/build.rs"), b"fn main() { std::process::exit(27); }\n");
+    let host = scene.host();
+    for (op, want) in [
+        ("broken", "it does not compile: cannot find value `missing_in_broken`"),
+        ("needs", "a crate that it needs does not compile: cannot find value `missing_in_common`"),
+        ("script", "it does not compile: cannot find value `missing_in_script`"),
+        ("exits", "cargo built nothing of it: failed to run custom build command for"),
+    ] {
+        let refused = scene.listed(&host, op, |udf| udf["state"] == "refused");
+        let reason = refused["reason"].as_str().unwrap();
+        assert!(reason.starts_with(want), "{op}: {refused}");
+        assert_eq!(reason.contains("27"), op == "exits", "{op}: {refused}");
+    }
 }

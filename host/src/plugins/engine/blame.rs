@@ -25,9 +25,20 @@ impl Work<'_> {
                 self.refuse_broken(stale, own);
                 continue;
             }
-            if let Some(other) = complaints.values().next() {
+            if let Some(said) = said_of(&ended.said, &stale.op.package)
+                && !self.running.is_stopped()
+            {
+                let said = shadow.real_paths(&said);
+                let reason = format!("cargo built nothing of it: {}", summary(&said));
+                self.refuse_and_keep(stale, reason, "see cargo's message", said);
+                continue;
+            }
+            // No operation is built from another one.
+            let mut others = complaints.values().filter(|complaint| !complaint.of_operation);
+            if let Some(other) = others.next() {
                 let reason = format!("a crate that it needs does not compile: {}", other.first);
-                let said = complaints.values().map(|complaint| &*complaint.rendered).collect();
+                let others = others.map(|complaint| &*complaint.rendered);
+                let said = std::iter::once(&*other.rendered).chain(others).collect();
                 self.refuse_and_keep(stale, reason, "correct that crate first", said);
                 continue;
             }
@@ -229,6 +240,23 @@ pub(super) fn passing_if_outside(refusal: Box<Refusal>) -> Box<Refusal> {
     if outside { refusal.passing() } else { refusal }
 }
 
+/// What cargo said of this package alone, for example that its build script failed, and how.
+fn said_of(said: &str, package: &str) -> Option<String> {
+    let names = [format!("`{package} v"), format!("`{package}`")];
+    let mut found = String::new();
+    let mut is_of_it = false;
+    for line in said.lines() {
+        if line.starts_with("error") || line.starts_with("warning") {
+            is_of_it = line.starts_with("error") && names.iter().any(|name| line.contains(name));
+        }
+        if is_of_it {
+            found.push_str(line);
+            found.push('\n');
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
 /// What is wrong, in one line and without paths: cargo's first words, and the innermost of the causes that it gives.
 pub(super) fn summary(said: &str) -> String {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -272,6 +300,17 @@ fn cut_commands(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cargo_says_of_one_package_is_told_apart() {
+        let script = "error: failed to run custom build command for `udf-p-a v0.1.0 (/s/p/a)`\n\nCaused by:\n  \
+                      process didn't exit successfully: `/t/build-script-build` (signal: 6, SIGABRT: process abort signal)\n";
+        let other = "error: could not compile `udf-p-ab` (lib) due to 1 previous error\n";
+        let said = format!("{other}{script}warning: build failed\n{other}");
+        assert_eq!(said_of(&said, "udf-p-a").as_deref(), Some(script));
+        assert_eq!(said_of(&said, "udf-p-ab"), Some(other.repeat(2)));
+        assert_eq!(said_of(&said, "udf-p"), None);
+    }
 
     #[test]
     fn a_summary_tells_the_cause_and_no_path() {

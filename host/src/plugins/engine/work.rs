@@ -76,6 +76,8 @@ pub(super) struct Outcome {
 pub(super) struct Complaint {
     pub(super) first: String,
     pub(super) rendered: String,
+    /// Whether it is of an operation that is to be built, and not of a crate that some are built from.
+    pub(super) of_operation: bool,
 }
 
 const INSTALL: &str = "install Rust, or give a folder of built operations with --plugins";
@@ -279,10 +281,10 @@ impl Work<'_> {
                 Event::Error { manifest, name, message, rendered } => {
                     let member = builder.shadow.member_of_manifest(&manifest);
                     let folder = member.map(|member| member.folder.clone());
-                    if let Some(stale) = of_manifest(&manifest) {
-                        failed.insert(stale.op.entry.folder.clone());
-                    }
+                    let own = of_manifest(&manifest);
+                    failed.extend(own.map(|stale| stale.op.entry.folder.clone()));
                     let complaint = complaints.entry(folder.unwrap_or(manifest)).or_default();
+                    complaint.of_operation = own.is_some();
                     let rendered = builder.shadow.real_paths(&rendered);
                     if complaint.first.is_empty() {
                         complaint.first = message;
