@@ -303,6 +303,8 @@ impl Work<'_> {
                     let done = queue.done;
                     self.catalog.note(format!("built {done} of {all} operations; cargo: {what}"));
                 }
+                // What was saved meanwhile may be the other half of what failed.
+                Event::Silence if self.running.has_changes() => {}
                 Event::Silence => {
                     // Whatever the compiler said of them has been heard. Who waits for one of them waits for no other.
                     for stale in std::mem::take(&mut broken) {
