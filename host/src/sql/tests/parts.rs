@@ -191,6 +191,7 @@ fn duckdb_reads_only_the_rows_of_an_equality_in_a_where() {
         ),
         ("SELECT c.id FROM {{list_cards}} c(id, taskId, project) WHERE c.taskId = 'atlas'", &[]),
         ("SELECT rowid, id FROM {{list_cards}} WHERE taskId = 'b'", &[]),
+        ("SELECT stats(id) AS s FROM {{list_cards}} WHERE taskId = 'b'", &[]),
         ("SELECT id FROM {{list_cards}} TABLESAMPLE 40 ROWS WHERE taskId = 'b'", &[]),
         (&deep, &[]),
     ] {

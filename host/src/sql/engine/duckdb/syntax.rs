@@ -56,7 +56,9 @@ fn tells_places(tree: &Value) -> bool {
         let called = node["function_name"].as_str().unwrap_or_default().to_ascii_lowercase();
         let columns = node["column_names"].as_array().into_iter().flatten();
         columns.filter_map(Value::as_str).any(|name| name.eq_ignore_ascii_case("rowid"))
-            || ["duckdb_", "histogram", "summary"].iter().any(|start| called.starts_with(start))
+            || ["duckdb_", "histogram", "stats", "summary"]
+                .iter()
+                .any(|start| called.starts_with(start))
     })
 }
 
