@@ -3,15 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::{Discovery, FoundOp};
+use super::{Discovery, FoundOp, Source};
 use crate::plugins::catalog::Problem;
 use crate::plugins::crate_folder;
 use crate::plugins::refusal::Refusal;
 use crate::plugins::roots::Root;
 
+/// Decides who has what several folders claim.
+pub(super) fn settle(roots: &[Root], found: &mut Discovery) {
+    settle_operations(roots, found);
+    settle_libraries(found);
+}
+
 /// Decides who has an address or artifact name that several folders claim. Folders that were named by the user, or
 /// that lie in one root, refuse each other; an implied root gives way to every root before it.
-pub(super) fn settle(roots: &[Root], found: &mut Discovery) {
+fn settle_operations(roots: &[Root], found: &mut Discovery) {
     let mut given_way: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut claims: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, op) in found.ops.iter().enumerate() {
@@ -56,6 +62,48 @@ pub(super) fn settle(roots: &[Root], found: &mut Discovery) {
             ),
             remedy: "nothing, if that is meant; --only leaves this folder out".to_owned(),
         });
+    }
+}
+
+/// A library gives way to one of its name in a root before its own: cargo takes no two packages of one name. Whatever is
+/// built from it cannot be.
+fn settle_libraries(found: &mut Discovery) {
+    let mut taken: BTreeMap<String, (usize, PathBuf)> = BTreeMap::new();
+    let mut gone: BTreeMap<PathBuf, (String, PathBuf)> = BTreeMap::new();
+    found.libraries.retain(|library| {
+        // One without a name is cargo's to complain about.
+        let Some(name) = crate_folder::package_of(&library.folder) else { return true };
+        match taken.get(&name) {
+            Some((root, first)) if *root != library.root => {
+                let folder = library.folder.canonicalize();
+                let folder = folder.unwrap_or_else(|_| library.folder.clone());
+                gone.insert(folder, (name, first.clone()));
+                false
+            }
+            Some(_) => true,
+            None => {
+                taken.insert(name, (library.root, library.folder.clone()));
+                true
+            }
+        }
+    });
+    if gone.is_empty() {
+        return;
+    }
+    for op in found.ops.iter_mut().filter(|op| matches!(op.source, Ok(Source::Crate { .. }))) {
+        let needs = crate_folder::path_dependencies(&op.folder);
+        let Some((folder, (name, first))) = gone.iter().find(|(folder, _)| needs.contains(*folder))
+        else {
+            continue;
+        };
+        let mut refusal = Refusal::new(
+            format!(
+                "it needs the library `{name}`, and a folder before this one has another of that name"
+            ),
+            "rename one of the two packages, or leave one of the folders out",
+        );
+        refusal.files = vec![folder.clone(), first.clone()];
+        op.source = Err(refusal);
     }
 }
 

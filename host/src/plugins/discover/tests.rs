@@ -249,6 +249,33 @@ fn names_that_cannot_be_addressed_are_refused() {
 }
 
 #[test]
+fn of_libraries_of_one_name_in_two_roots_the_first_is_built() {
+    let common = "[package]\nname = \"p-common\"\n";
+    let needs = |package: &str| {
+        format!("{}[dependencies]\np-common = {{ path = \"../common\" }}\n", cargo_toml(package))
+    };
+    let tree =
+        Tree::new(&[("one/p/common/Cargo.toml", common), ("two/p/common/Cargo.toml", common)])
+            .op("one/p/a", "udf-p-a")
+            .op("two/p/a", "udf-p-a")
+            .op("two/p/b", "udf-p-b")
+            .op("two/q/c", "udf-q-c");
+    for (place, package) in [("one/p/a", "udf-p-a"), ("two/p/a", "udf-p-a"), ("two/p/b", "udf-p-b")]
+    {
+        fs::write(tree.0.path().join(place).join("Cargo.toml"), needs(package)).unwrap();
+    }
+    let found = tree.walk(&[("one", RootKind::Sources, true), ("two", RootKind::Sources, false)]);
+    let libraries: Vec<_> = found.libraries.iter().map(|library| library.folder.clone()).collect();
+    assert_eq!(libraries, [tree.0.path().join("one/p/common")]);
+    let answers = |op: &FoundOp| op.source.is_ok().then(|| op.address.to_string());
+    let answering: Vec<_> = found.ops.iter().filter_map(answers).collect();
+    assert_eq!(answering, ["default.p.a", "default.q.c"]);
+    let refusal = refusal(&found, "default.p.b");
+    assert!(refusal.reason.contains("the library `p-common`"), "{refusal:?}");
+    assert_eq!(refusal.files.len(), 2);
+}
+
+#[test]
 fn links_count_as_what_they_lead_to_and_dangling_ones_are_named() {
     let tree = Tree::new(&[("p/", "")]).op("elsewhere/real/a", "udf-p-a");
     symlink(tree.0.path().join("elsewhere/real/a"), tree.0.path().join("p/a")).unwrap();
