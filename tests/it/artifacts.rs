@@ -3,13 +3,14 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::support::build::built;
 use crate::support::fixture::write;
-use crate::support::host_process::{HostOptions, HostProcess};
+use crate::support::host_process::{HostOptions, HostProcess, wait_until};
 use crate::support::parse;
 
 /// A built plugin, as cargo left it.
@@ -125,4 +126,16 @@ fn files_that_are_no_sound_plugin_are_refused_each_with_its_reason() {
         (Some(1), (&json!("elsewhere"), &json!("feedback-management"))),
         "{said}"
     );
+}
+
+#[test]
+fn a_probe_whose_host_ended_before_it_could_look_ends_too() {
+    let mut command = Command::new(&built().host);
+    // The host had asked already; nobody will close its end of the pipe but this test.
+    let own = std::process::id();
+    command.args(["probe", "-", "--host", &(own + 1).to_string()]);
+    let mut probe = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let ended = wait_until(Duration::from_secs(60), "its end", || probe.try_wait().unwrap());
+    probe.kill().unwrap();
+    assert!(ended.is_some_and(|status| !status.success()), "{ended:?}");
 }

@@ -28,12 +28,15 @@ pub(super) struct Probe {
     /// The lane its calls are to run in: a library that aborts on panics is for `worker` alone.
     #[arg(long, value_enum, default_value_t = LaneChoice::Worker, value_name = "LANE")]
     lane: LaneChoice,
+    /// The process that asks, with which the child ends. It says so itself: it may be gone before the child can look.
+    #[arg(long, hide = true, value_name = "PID")]
+    host: Option<u32>,
 }
 
 impl Probe {
     pub(super) fn run(self, config: &Config) -> Result<Exit, HostError> {
         if self.file == Path::new("-") {
-            let host = std::os::unix::process::parent_id();
+            let host = self.host.unwrap_or_else(std::os::unix::process::parent_id);
             probe::serve(host).map_err(|error| HostError::Internal {
                 message: "the probe cannot go on".to_owned(),
                 detail: error.to_string(),

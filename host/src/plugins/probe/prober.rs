@@ -118,7 +118,7 @@ impl Running {
         program::hide_settings(&mut command);
         let mut child = command
             .arg0("udf-host")
-            .args(["probe", "-"])
+            .args(["probe", "-", "--host", &std::process::id().to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr.map_or_else(Stdio::null, Stdio::from))
