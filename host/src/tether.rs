@@ -9,6 +9,7 @@ mod bell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::channel;
 use std::{io, thread};
 
 use rustix::process::{
@@ -117,11 +118,15 @@ pub(crate) fn lead_a_group() -> io::Result<()> {
 pub(crate) fn end_with(host: u32) -> io::Result<()> {
     let bell = Bell::new()?;
     // Not in the signal's handler, which may do little more than ring: to find what is to end takes more.
+    let (up, is_up) = channel();
     let listen = move || {
+        let _waited_for = up.send(());
         bell.wait();
         end_all();
     };
     thread::Builder::new().name("tether".to_owned()).spawn(listen)?;
+    // A thread that begins needs the loader's lock, and whoever opens a library next may never give that back.
+    is_up.recv().map_err(io::Error::other)?;
     // SAFETY: to ring is one of the things that signal handlers may do; it neither allocates nor locks.
     unsafe { signal_hook_registry::register(Signal::TERM.as_raw(), move || bell.ring()) }?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
