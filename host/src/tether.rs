@@ -118,15 +118,10 @@ pub(crate) fn lead_a_group() -> io::Result<()> {
 pub(crate) fn end_with(host: u32) -> io::Result<()> {
     let bell = Bell::new()?;
     // Not in the signal's handler, which may do little more than ring: to find what is to end takes more.
-    let (up, is_up) = channel();
-    let listen = move || {
-        let _waited_for = up.send(());
+    stand_by(move || {
         bell.wait();
         end_all();
-    };
-    thread::Builder::new().name("tether".to_owned()).spawn(listen)?;
-    // A thread that begins needs the loader's lock, and whoever opens a library next may never give that back.
-    is_up.recv().map_err(io::Error::other)?;
+    })?;
     // SAFETY: to ring is one of the things that signal handlers may do; it neither allocates nor locks.
     unsafe { signal_hook_registry::register(Signal::TERM.as_raw(), move || bell.ring()) }?;
     set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -135,6 +130,21 @@ pub(crate) fn end_with(host: u32) -> io::Result<()> {
         end_all();
     }
     Ok(())
+}
+
+/// Starts a thread that waits for the end of the host, and has begun when this returns: to begin it needs the loader's
+/// lock, and whoever opens a library next may never give that back.
+///
+/// # Errors
+/// The system refuses.
+pub(crate) fn stand_by(wait: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let (up, is_up) = channel();
+    let begun = move || {
+        let _waited_for = up.send(());
+        wait();
+    };
+    thread::Builder::new().name("tether".to_owned()).spawn(begun)?;
+    is_up.recv().map_err(io::Error::other)
 }
 
 /// Whether the process that started this one is `host`, and still there.

@@ -79,12 +79,11 @@ fn say(to: &mut impl Write, said: Said, last: bool) -> io::Result<()> {
 /// the system has for that: it comes when the thread ends that started this process, and those of the host come and go.
 fn end_with(socket: &UnixStream) -> io::Result<()> {
     let socket = socket.try_clone()?;
-    let watch = move || {
+    tether::stand_by(move || {
         let mut closed = [PollFd::new(&socket, PollFlags::empty())];
         while !matches!(poll(&mut closed, None), Ok(1..)) {}
         tether::end_all();
-    };
-    std::thread::Builder::new().name("host".to_owned()).spawn(watch).map(drop)
+    })
 }
 
 /// The database, and the socket as frames.
