@@ -57,6 +57,11 @@ pub(crate) fn end_session(leader: Pid) {
     tracing::error!(session = leader.as_raw_nonzero(), "what it has started cannot be ended");
 }
 
+/// The sixth number of `/proc/<pid>/statm`: data and stacks.
+pub(crate) fn data_pages(statm: &str) -> Option<u64> {
+    statm.split_ascii_whitespace().nth(5)?.parse().ok()
+}
+
 /// The processes of a session that have not ended, without its leader.
 fn session(leader: Pid) -> impl Iterator<Item = Pid> {
     let number = leader.as_raw_nonzero().get();

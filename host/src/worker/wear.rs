@@ -11,6 +11,8 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 
+use crate::processes::data_pages;
+
 /// How much of what a worker may take has been left behind in it.
 #[derive(Debug)]
 pub(super) struct Wear {
@@ -51,11 +53,6 @@ impl Wear {
         let text = str::from_utf8(&text[..read.unwrap_or_default()]).unwrap_or_default();
         data_pages(text).is_some_and(|pages| pages >= self.much_memory)
     }
-}
-
-/// The sixth number of `/proc/<pid>/statm`: data and stacks.
-fn data_pages(statm: &str) -> Option<u64> {
-    statm.split_ascii_whitespace().nth(5)?.parse().ok()
 }
 
 #[cfg(test)]

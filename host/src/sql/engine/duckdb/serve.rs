@@ -14,6 +14,7 @@ use super::cells::Block;
 use super::opened::Opened;
 use super::session::{Filling, STACK, Session};
 use super::wire::{ASK, Ask, BLOCK, END, REPLY, RUN, Reply, Said, other, receive, send};
+use crate::processes::data_pages;
 use crate::sql::answer::Answer;
 use crate::sql::engine::Query;
 use crate::sql::error::SqlError;
@@ -173,7 +174,6 @@ impl End {
     /// for the system's limit all the same.
     fn has_much(&self) -> bool {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        let data = text.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse().ok());
-        data.is_some_and(|pages: u64| pages * page_size() as u64 > self.much)
+        data_pages(&text).is_some_and(|pages| pages * page_size() as u64 > self.much)
     }
 }
