@@ -74,9 +74,9 @@ impl DuckDb {
             let table = read_of(feed)?;
             let mut filling = session.table(name, table.columns())?;
             for bytes in cells::blocks(table) {
-                if let Some(block) = cells::Block::of(&bytes, table.columns().len()) {
-                    filling.add(&block)?;
-                }
+                let block = cells::Block::of(&bytes, table.columns().len());
+                let unread = || SqlError::Engine("rows of a table cannot be read".to_owned());
+                filling.add(&block.ok_or_else(unread)?)?;
             }
             filling.end()?;
         }
