@@ -2,8 +2,8 @@
 //! parsing, the inbox.
 //!
 //! `cargo bench -p host --bench sql` builds the operations on its first run. "first" is a statement after a card was
-//! created, "again" one after another statement. The operations, the store and the files are real; only HTTP is left
-//! out.
+//! created, "again" one after another statement. The operations, the store and the files are real; HTTP is left out, and so
+//! is the process of its own that DuckDB has in a host.
 
 #![expect(clippy::print_stdout, reason = "a bench reports on stdout")]
 
