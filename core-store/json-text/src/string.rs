@@ -77,9 +77,10 @@ pub(crate) enum Piece<'a> {
     Lone(u32),
 }
 
-/// The pieces of the inside of a checked string literal (without its quotes).
+/// The pieces of the inside of a checked string literal (without its quotes). Of any other text, pieces of some kind.
 pub(crate) struct Pieces<'a> {
     inner: &'a str,
+    /// Always between two characters.
     at: usize,
 }
 
@@ -106,16 +107,16 @@ impl<'a> Iterator for Pieces<'a> {
             self.at = end;
             return Some(Piece::Plain(plain));
         }
-        let escape = *rest.get(1)?;
-        if escape != b'u' {
-            self.at += 2;
+        let escape = self.inner[self.at + 1..].chars().next()?;
+        if escape != 'u' {
+            self.at += 1 + escape.len_utf8();
             return Some(Piece::Char(match escape {
-                b'b' => '\u{8}',
-                b'f' => '\u{c}',
-                b'n' => '\n',
-                b'r' => '\r',
-                b't' => '\t',
-                other => char::from(other),
+                'b' => '\u{8}',
+                'f' => '\u{c}',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                other => other,
             }));
         }
         let code = self.hex4(self.at + 2)?;

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop a test as its own code does")]
 
 use json_text::{
-    Json, Kind, Layout, MAX_DEPTH, Specials, check, field_spans, quote, render, render_list,
-    string_eq,
+    FieldPattern, Json, Kind, Layout, MAX_DEPTH, Specials, check, field_spans, quote, render,
+    render_list, string_eq,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -337,12 +337,28 @@ proptest! {
     }
 
     #[test]
-    fn looking_never_panics(text in any::<String>(), pieces in "[\\[\\]{}:,\"a\\\\u0-9 ]{0,40}") {
-        for text in [&text, &pieces] {
-            let json = Json::trusted(text);
-            drop((json.get("a"), json.as_str(), json.as_f64(), json.is_falsy(), field_spans(text)));
-            prop_assert!(json.items().count() + json.fields().count() <= text.len());
-            prop_assert!(Json::leading(text).text().len() <= text.len());
+    fn looking_never_panics(text in any::<String>(), pieces in "[\\[\\]{}:,\"a\\\\u0-9dD ßஅ😀]{0,40}") {
+        for text in [&text, &pieces, &format!("\"{text}\""), &format!("\"{pieces}\"")] {
+            look(text);
         }
     }
+}
+
+/// Looks at a text that nobody checked in each way there is.
+fn look(text: &str) {
+    let json = Json::trusted(text);
+    drop((json.get("a"), json.as_str(), json.as_str_exact(), json.as_i64(), json.as_f64()));
+    drop((json.is_falsy(), json.eq_str("a"), string_eq(text, "aß"), field_spans(text)));
+    assert!(json.items().count() + json.fields().count() <= text.len());
+    assert!(Json::leading(text).text().len() <= text.len());
+    drop(FieldPattern::new("a").find(text));
+}
+
+#[test]
+fn an_escape_of_any_character_is_passed_over_whole() {
+    for text in ["\"\\அ\"", "\"\\ß\"", "\"a\\😀b\"", "[\"\\ß\"]", "{\"\\ß\":\"\\ß\"}", "\"\\"]
+    {
+        look(text);
+    }
+    assert_eq!(Json::trusted("\"a\\ßb\"").as_str().as_deref(), Some("aßb"));
 }
