@@ -99,7 +99,7 @@ fn apply(step: &Step, cards: &mut CollectionMut<'_, '_>, model: &mut Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
     #[test]
     fn a_transaction_is_a_list(
         before in proptest::collection::vec((0..6_u8, 0..3_u8), 0..8),

@@ -55,7 +55,7 @@ fn round() -> impl Strategy<Value = Round> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 5))]
 
     #[test]
     fn commits_do_what_a_list_does(rounds in prop::collection::vec(round(), 1..40)) {

@@ -237,8 +237,9 @@ fn a_value_never_leaves_its_quotes() {
         } else {
             "SELECT $t AS a, 'x$t' AS b, 'y$t' AS c, 1 /* $t */ AS d -- $t"
         };
+        let cases = Config::default().cases / 3;
         let mut runner =
-            TestRunner::new(Config { cases: 96, failure_persistence: None, ..Config::default() });
+            TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
         let outcome = runner.run(&hostile(), |text| {
             let want =
                 json!([{"a": text, "b": format!("x{text}"), "c": format!("y{text}"), "d": 1}]);

@@ -651,7 +651,7 @@ fn grown(of: Of, choices: &mut impl Iterator<Item = usize>, depth: usize) -> Str
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 3))]
 
     #[test]
     fn whatever_is_translated_gives_what_duckdb_gives(
