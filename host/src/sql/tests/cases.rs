@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
 use super::fixture::Fixture;
 use crate::sql::engine::duckdb::{DuckDb, install};
-use crate::sql::engine::{Engine, sqlite::Sqlite};
+use crate::sql::engine::{Engine, Outcome, Query, sqlite::Sqlite};
+use crate::sql::error::SqlError;
+use crate::sql::lexer::Dialect;
 use crate::sql::{Addressed, Limits, Sql};
 
 /// Cases about HTTP itself, and about an operation whose answer is more than a fixture's lines.
@@ -179,7 +182,8 @@ fn run(engine: Box<dyn Engine>, duckdb_at_least: usize) {
 }
 
 /// The duckdb engine, if its library is there. Loud if not: the tests that need it do nothing then.
-pub(super) fn duckdb() -> Option<Box<dyn Engine>> {
+/// DuckDB with a database of its own, which stays open to the end of the tests.
+pub(super) fn duckdb() -> Option<DuckDb> {
     let named = std::env::var_os("DUCKDB_LIB_DIR").map(PathBuf::from);
     let cache = std::env::var_os("XDG_CACHE_HOME")
         .map(PathBuf::from)
@@ -192,13 +196,31 @@ pub(super) fn duckdb() -> Option<Box<dyn Engine>> {
         );
         return None;
     }
-    Some(Box::new(DuckDb::new(library, Limits::default())))
+    Some(DuckDb::new(library, Limits::default()))
+}
+
+/// DuckDB with the one database of all tests that run statements by the thousand.
+pub(super) fn shared_duckdb() -> Option<Box<dyn Engine>> {
+    struct Shared(&'static DuckDb);
+
+    impl Engine for Shared {
+        fn dialect(&self) -> Dialect {
+            self.0.dialect()
+        }
+
+        fn run(&self, query: &Query<'_>) -> Result<Outcome, SqlError> {
+            self.0.run(query)
+        }
+    }
+
+    static ENGINE: OnceLock<Option<DuckDb>> = OnceLock::new();
+    ENGINE.get_or_init(duckdb).as_ref().map(|engine| Box::new(Shared(engine)) as _)
 }
 
 #[test]
 fn cases_on_duckdb() {
     if let Some(engine) = duckdb() {
-        run(engine, 49);
+        run(Box::new(engine), 49);
     }
 }
 

@@ -16,7 +16,9 @@ const AT: Addressed<'_> = Addressed { workspace: "_core", project: "feedback-man
 /// Both engines, as far as they are there.
 fn engines() -> Vec<(&'static str, Box<dyn Engine>)> {
     let sqlite: Box<dyn Engine> = Box::new(Sqlite);
-    std::iter::once(("sqlite", sqlite)).chain(duckdb().map(|engine| ("duckdb", engine))).collect()
+    std::iter::once(("sqlite", sqlite))
+        .chain(duckdb().map(|engine| ("duckdb", Box::new(engine) as _)))
+        .collect()
 }
 
 fn cards() -> Fixture {
@@ -115,7 +117,7 @@ fn what_is_refused_leaves_the_engine_working() {
 #[test]
 fn lists_of_any_length_are_refused_before_they_are_made() {
     let Some(engine) = duckdb() else { return };
-    let sql = Sql::new(engine, Limits::default());
+    let sql = Sql::new(Box::new(engine), Limits::default());
     for statement in [
         "SELECT len(range(10000000000)) AS n",
         "SELECT len(range(-10000000000, 5)) AS n",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::cases::duckdb;
+use super::cases::shared_duckdb;
 use super::fixture::Fixture;
 use crate::sql::engine::{Engine, sqlite::Sqlite};
 use crate::sql::error::SqlError;
@@ -122,7 +122,7 @@ fn an_equality_reads_only_its_rows() {
 
 #[test]
 fn duckdb_reads_only_the_rows_of_an_equality_in_a_where() {
-    let Some(_) = duckdb() else { return };
+    let Some(_) = shared_duckdb() else { return };
     let cards: Vec<Value> =
         (0..40).map(|n| card(n, ["a", "b", "c", "it's"][n as usize % 4])).collect();
     let deep = format!(
@@ -196,10 +196,10 @@ fn duckdb_reads_only_the_rows_of_an_equality_in_a_where() {
         (&deep, &[]),
     ] {
         let mut fixture = Fixture::new(&files(&cards));
-        let answer = run_on(duckdb().unwrap(), &fixture, statement, &json!({}));
+        let answer = run_on(shared_duckdb().unwrap(), &fixture, statement, &json!({}));
         assert_eq!(texts_read(&fixture), read, "{statement}");
         fixture.by_parts = false;
-        let whole = run_on(duckdb().unwrap(), &fixture, statement, &json!({}));
+        let whole = run_on(shared_duckdb().unwrap(), &fixture, statement, &json!({}));
         assert_eq!(answer, whole, "{statement}");
         assert!(answer.is_ok(), "{statement}: {answer:?}");
     }
@@ -382,8 +382,6 @@ fn condition() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 3))]
-
     #[test]
     fn by_parts_whole_and_on_duckdb_the_answer_is_one(
         cards in some_cards(),
@@ -395,11 +393,11 @@ proptest! {
         // Compares the two, in order.
         let (answer, _) = both(&cards, &statement, &json!({}));
         let odd = cards.iter().any(|card| card["taskId"].is_number());
-        let Some(engine) = duckdb().filter(|_| !odd && rest != " LIMIT 2") else { return Ok(()) };
+        let Some(engine) = shared_duckdb().filter(|_| !odd && rest != " LIMIT 2") else { return Ok(()) };
         let mut fixture = Fixture::new(&files(&cards));
         let theirs = run_on(engine, &fixture, &statement, &json!({}));
         fixture.by_parts = false;
-        let whole = duckdb().map(|engine| run_on(engine, &fixture, &statement, &json!({})));
+        let whole = shared_duckdb().map(|engine| run_on(engine, &fixture, &statement, &json!({})));
         prop_assert_eq!(Some(&theirs), whole.as_ref(), "{}", &statement);
         let sorted = |answer: Result<String, SqlError>| {
             let answer: Value = serde_json::from_str(&answer.unwrap()).unwrap();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::cases::duckdb;
+use super::cases::shared_duckdb;
 use super::fixture::Fixture;
 use crate::sql::engine::{Engine, sqlite::Sqlite};
 use crate::sql::{Addressed, Limits, Request, Sql};
@@ -408,7 +408,7 @@ fn both_engines_give_the_same() {
         let ours = rows(Box::new(Sqlite), &statement);
         let shown = ours.as_ref().map_or_else(Clone::clone, Value::to_string);
         writeln!(told, "{statement}\n    {shown}").unwrap();
-        if let Some(engine) = duckdb() {
+        if let Some(engine) = shared_duckdb() {
             let theirs = rows(engine, &statement);
             if !matches!((&ours, &theirs), (Ok(a), Ok(b)) if alike(a, b)) {
                 different.push(format!("{statement}\n  sqlite: {shown}\n  duckdb: {theirs:?}"));
@@ -420,14 +420,14 @@ fn both_engines_give_the_same() {
 }
 
 #[test]
-fn characters_change_case_as_in_duckdb() {
+fn characters_change_case_as_in_shared_duckdb() {
     // Latin, Greek, Cyrillic: elsewhere the two know Unicode of different years.
     for block in [0x80..0x180, 0x370..0x400, 0x400..0x530, 0x1e00..0x1f00, 0x1f00..0x2000] {
         let text = block.filter_map(char::from_u32).collect::<String>();
         for function in ["lower", "upper"] {
             let statement = format!("SELECT {function}('{text}'::VARCHAR) AS x");
             let ours = rows(Box::new(Sqlite), &statement);
-            if let Some(engine) = duckdb() {
+            if let Some(engine) = shared_duckdb() {
                 assert_eq!(ours, rows(engine, &statement), "{function}");
             }
         }
@@ -651,14 +651,12 @@ fn grown(of: Of, choices: &mut impl Iterator<Item = usize>, depth: usize) -> Str
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 3))]
-
     #[test]
     fn whatever_is_translated_gives_what_duckdb_gives(
         choices in prop::collection::vec(0..1000_usize, 0..24),
         form in 0..5_usize,
     ) {
-        let Some(engine) = duckdb() else { return Ok(()) };
+        let Some(engine) = shared_duckdb() else { return Ok(()) };
         let mut choices = choices.into_iter();
         let mut of = |of| grown(of, &mut choices, 0);
         let statement = match form {
