@@ -6,6 +6,10 @@ use std::ops::Range;
 use crate::walk::{Sink, walk};
 use crate::{MAX_DEPTH, ParseError, Specials, number, string};
 
+/// What a text may grow to when it is indented: so many bytes, and so many for each byte of it. One that many thousand
+/// members of one list stand a thousand levels deep in would fill the memory with blanks.
+const GROWTH: (usize, usize) = (16 << 20, 32);
+
 /// Where line breaks and blanks go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -57,8 +61,8 @@ fn render_within(
     out: &mut String,
 ) -> Result<(), ParseError> {
     let start = out.len();
-    let mut renderer = Renderer::new(layout, out, None);
-    let result = walk(text, levels, specials, &mut renderer);
+    let mut renderer = Renderer::new(text, layout, out, None);
+    let result = walk(text, levels, specials, &mut renderer).and_then(|()| renderer.finish(text));
     if result.is_err() {
         out.truncate(start);
     }
@@ -74,8 +78,9 @@ pub fn render_list(
     items: &mut Vec<Range<usize>>,
 ) -> Result<(), ParseError> {
     let (start, first) = (out.len(), items.len());
-    let mut renderer = Renderer::new(Layout::Pretty { level: 0 }, out, Some(items));
-    let result = walk(text, MAX_DEPTH, specials, &mut renderer);
+    let mut renderer = Renderer::new(text, Layout::Pretty { level: 0 }, out, Some(items));
+    let result =
+        walk(text, MAX_DEPTH, specials, &mut renderer).and_then(|()| renderer.finish(text));
     if result.is_err() {
         out.truncate(start);
         items.truncate(first);
@@ -114,18 +119,39 @@ struct Renderer<'o> {
     members: Vec<Member>,
     /// For each open array or object: where it starts in `out`, and its first entry in `members`.
     open: Vec<(usize, usize)>,
+    /// Where `out` has grown too large; what is written then is not kept, and needs no blanks.
+    most: usize,
 }
 
 impl<'o> Renderer<'o> {
-    fn new(layout: Layout, out: &'o mut String, items: Option<&'o mut Vec<Range<usize>>>) -> Self {
+    fn new(
+        text: &str,
+        layout: Layout,
+        out: &'o mut String,
+        items: Option<&'o mut Vec<Range<usize>>>,
+    ) -> Self {
         let level = match layout {
             Layout::Pretty { level } => level,
             Layout::Line | Layout::Compact => 0,
         };
-        Self { layout, level, out, items, members: Vec::new(), open: Vec::new() }
+        let growth = text.len().saturating_mul(GROWTH.1).saturating_add(GROWTH.0);
+        let most = out.len().saturating_add(growth);
+        Self { layout, level, out, items, members: Vec::new(), open: Vec::new(), most }
+    }
+
+    /// Whether what was written is of a size that its text has any use for.
+    fn finish(&self, text: &str) -> Result<(), ParseError> {
+        if self.out.len() <= self.most {
+            return Ok(());
+        }
+        let reason = format!("with its indentation it takes more than {} MiB", self.most >> 20);
+        Err(ParseError::new(reason, text, 0))
     }
 
     fn line_break(&mut self) {
+        if self.out.len() > self.most {
+            return;
+        }
         const BLANKS: &str = "\n                                                                ";
         let width = 2 * self.level;
         if width < BLANKS.len() {

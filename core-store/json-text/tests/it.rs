@@ -141,6 +141,22 @@ fn depth_is_bounded_and_costs_no_stack() {
 }
 
 #[test]
+fn a_text_does_not_grow_out_of_proportion() {
+    let deep = |levels: usize| {
+        format!("{}{}1{}", "[".repeat(levels), "1,".repeat(100_000), "]".repeat(levels))
+    };
+    let mut out = String::from("before");
+    let layout = Layout::Pretty { level: 1 };
+    let error = render(&deep(900), layout, Specials::Refuse, &mut out).unwrap_err();
+    assert_eq!(error.reason(), "with its indentation it takes more than 22 MiB");
+    assert_eq!(out, "before");
+    assert!(out.capacity() < 64 << 20, "{}", out.capacity());
+    assert!(render_list(&deep(900), Specials::Refuse, &mut out, &mut Vec::new()).is_err());
+    assert!(shown(&deep(30), layout).is_ok());
+    assert!(shown(&deep(900), Layout::Line).is_ok());
+}
+
+#[test]
 fn members_of_a_list_are_found() {
     let (mut out, mut items) = (String::new(), Vec::new());
     let text = r#"[1,{"a":1,"a":[2]},[],"x"]"#;

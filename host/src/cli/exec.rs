@@ -134,13 +134,11 @@ fn shown(envelope: &str) -> Result<String, HostError> {
         return Ok(data.to_owned());
     }
     let mut text = String::new();
-    json_text::render(data, Layout::Pretty { level: 0 }, Specials::Accept, &mut text).map_err(
-        |error| HostError::Internal {
-            message: "the reply is not JSON".to_owned(),
-            detail: error.to_string(),
-        },
-    )?;
-    Ok(text)
+    match json_text::render(data, Layout::Pretty { level: 0 }, Specials::Accept, &mut text) {
+        Ok(()) => Ok(text),
+        // Nothing that a person would read indented: shown as it stands.
+        Err(_) => Ok(data.to_owned()),
+    }
 }
 
 #[cfg(test)]
