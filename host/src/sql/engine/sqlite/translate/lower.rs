@@ -17,9 +17,12 @@ mod tables;
 /// Bytes of a translation: names of earlier expressions may repeat them.
 const LONGEST: usize = 256 << 10;
 
+/// Bytes of all expressions on the way there, those in others again with them.
+const MOST_WRITTEN: usize = 16 * LONGEST;
+
 /// Writes a statement down.
 pub(super) fn statement(query: &Query, tables: &[(String, Feed)]) -> Result<Translated> {
-    let mut lower = Lower { tables, ctes: Vec::new(), made: 0, steps: 0 };
+    let mut lower = Lower { tables, ctes: Vec::new(), made: 0, steps: 0, written: 0 };
     let rows = lower.query(query, None)?;
     if rows.columns.iter().any(|column| matches!(column.of, Type::Interval | Type::Unsaid)) {
         return Err(Untranslated);
@@ -38,6 +41,8 @@ struct Lower<'a> {
     made: usize,
     /// How many expressions were written down.
     steps: usize,
+    /// How many bytes they took.
+    written: usize,
 }
 
 /// Rows, and what they are.

@@ -3,7 +3,7 @@
 use super::super::tree::{Expr, Query, Written};
 use super::super::types::{Scope, Type, Typed, literal, quoted};
 use super::super::{Result, Untranslated};
-use super::{LONGEST, Lower, casts};
+use super::{LONGEST, Lower, MOST_WRITTEN, casts};
 
 /// Expressions that are written down: some are more than once, and those in them.
 const MOST_STEPS: usize = 20_000;
@@ -36,7 +36,12 @@ impl Lower<'_> {
             return Err(Untranslated);
         }
         let typed = self.written(expr, scope)?;
-        if typed.sql.len() > LONGEST || typed.of == Type::Unsaid || typed.of.size() > LARGEST_TYPE {
+        self.written += typed.sql.len();
+        if self.written > MOST_WRITTEN
+            || typed.sql.len() > LONGEST
+            || typed.of == Type::Unsaid
+            || typed.of.size() > LARGEST_TYPE
+        {
             Err(Untranslated)
         } else {
             Ok(typed)

@@ -6,13 +6,17 @@ use super::super::tree::{
 use super::super::{Result, Untranslated};
 use super::Parser;
 
+/// Grouping sets of one statement: each is written down with all that is selected, and those of `ROLLUP` grow by one
+/// term each.
+const MOST_SETS: usize = 32;
+
 impl Parser<'_> {
     pub(super) fn group(&mut self) -> Result<Group> {
         if self.words("all") {
             return Ok(Group::All);
         }
         if self.words("grouping sets") {
-            return Ok(Group::Sets(self.in_parens(|parser| {
+            let sets = self.in_parens(|parser| {
                 if !parser.next_is("(") {
                     return Ok(vec![parser.expr()?]);
                 }
@@ -21,11 +25,15 @@ impl Parser<'_> {
                     return Ok(Vec::new());
                 }
                 parser.in_parens(Self::expr)
-            })?));
+            })?;
+            return if sets.len() > MOST_SETS { Err(Untranslated) } else { Ok(Group::Sets(sets)) };
         }
         if self.word_at(0, "rollup") && self.operator_at(1, "(") {
             self.at += 1;
             let all = self.in_parens(Self::expr)?;
+            if all.len() >= MOST_SETS {
+                return Err(Untranslated);
+            }
             return Ok(Group::Sets((0..=all.len()).rev().map(|n| all[..n].to_vec()).collect()));
         }
         if self.word_at(0, "cube") && self.operator_at(1, "(") {

@@ -1,0 +1,53 @@
+//! Statements at the edges of what is translated, and of what a statement may take.
+
+use serde_json::{Map, Value, json};
+
+use super::fixture::Fixture;
+use crate::sql::engine::sqlite::Sqlite;
+use crate::sql::{Addressed, Limits, Request, Sql, SqlError};
+
+fn run(statement: &str, limits: Limits) -> Result<Value, SqlError> {
+    let at = Addressed { workspace: "_core", project: "task-management" };
+    let request = Request { sql: statement.to_owned(), ..Request::default() };
+    let answer =
+        Sql::new(Box::new(Sqlite), limits).run(&Fixture::new(&Map::new()), at, &request)?;
+    Ok(serde_json::from_str(&answer.rows).unwrap())
+}
+
+#[track_caller]
+fn check(statement: &str, want: &Value) {
+    assert_eq!(run(statement, Limits::default()).as_ref(), Ok(want), "{statement}");
+}
+
+#[track_caller]
+fn check_refused(statement: &str) {
+    let error = run(statement, Limits::default()).unwrap_err();
+    assert!(matches!(error, SqlError::Refused(_)), "{error:?}");
+}
+
+#[test]
+fn grouping_sets_are_not_written_down_without_end() {
+    let rollup = |terms: usize| {
+        let terms = (0..terms).map(|n| format!("title || '{n}'")).collect::<Vec<_>>();
+        format!("FROM {{{{read}}}} SELECT count(*) AS n GROUP BY ROLLUP ({})", terms.join(", "))
+    };
+    let sets = |sets: usize| {
+        let sets = vec!["(title)"; sets].join(", ");
+        format!("FROM {{{{read}}}} SELECT count(*) AS n GROUP BY GROUPING SETS ({sets})")
+    };
+    check(&rollup(8), &json!([{"n": 0}]));
+    check(&sets(8), &json!([]));
+    check_refused(&rollup(40));
+    check_refused(&sets(40));
+}
+
+#[test]
+fn an_expression_is_not_written_down_again_and_again_without_end() {
+    let nested = |levels: usize| {
+        let text = "x".repeat(100_000);
+        let (open, close) = ("lower(".repeat(levels), ")".repeat(levels));
+        format!("SELECT length({open}'{text}'{close})::INTEGER AS n")
+    };
+    check(&nested(5), &json!([{"n": 100_000}]));
+    check_refused(&nested(50));
+}
