@@ -26,6 +26,14 @@ fn check_refused(statement: &str) {
 }
 
 #[test]
+fn an_interval_of_any_length_has_its_seconds() {
+    check("SELECT epoch(INTERVAL '2147483647 days') AS s", &json!([{"s": 185542587100800.0}]));
+    check("SELECT epoch(INTERVAL '-2147483648 days') AS s", &json!([{"s": -185542587187200.0}]));
+    check("SELECT epoch(INTERVAL '1 day 1 second') AS s", &json!([{"s": 86401.0}]));
+    check_refused("SELECT epoch(INTERVAL '2147483647 weeks') AS s");
+}
+
+#[test]
 fn grouping_sets_are_not_written_down_without_end() {
     let rollup = |terms: usize| {
         let terms = (0..terms).map(|n| format!("title || '{n}'")).collect::<Vec<_>>();

@@ -178,7 +178,11 @@ fn epoch(context: &Context<'_>) -> Result<Value> {
 fn seconds(context: &Context<'_>) -> Result<Value> {
     let Some(text) = text(context, 0)? else { return Ok(Value::Null) };
     match interval(text) {
-        Some((0, days, micros)) => Ok(Value::Real((days * DAY + micros) as f64 / SECOND as f64)),
+        Some((0, days, micros)) => {
+            // More microseconds than 64 bits hold, of some million years.
+            let micros = i128::from(days) * i128::from(DAY) + i128::from(micros);
+            Ok(Value::Real(micros as f64 / SECOND as f64))
+        }
         _ => refuse("an interval of months has no length in seconds"),
     }
 }

@@ -476,6 +476,10 @@ impl Parser<'_> {
             let part = i64::from(count).checked_mul(of).ok_or(Untranslated)?;
             *sum = sum.checked_add(part).ok_or(Untranslated)?;
         }
+        // DuckDB has no room for more.
+        if i32::try_from(months).is_err() || i32::try_from(days).is_err() {
+            return Err(Untranslated);
+        }
         Ok(Expr::Interval(months, days, micros))
     }
 }
