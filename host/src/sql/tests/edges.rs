@@ -1,5 +1,7 @@
 //! Statements at the edges of what is translated, and of what a statement may take.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::fixture::Fixture;
@@ -58,4 +60,11 @@ fn an_expression_is_not_written_down_again_and_again_without_end() {
     };
     check(&nested(5), &json!([{"n": 100_000}]));
     check_refused(&nested(50));
+}
+
+#[test]
+fn each_replacement_looks_at_the_clock() {
+    let limits = Limits { time: Duration::ZERO, ..Limits::default() };
+    let error = run("SELECT regexp_replace('abc', 'b', 'x') AS a", limits).unwrap_err();
+    assert!(matches!(error, SqlError::Timeout(_)), "{error:?}");
 }
