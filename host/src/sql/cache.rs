@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::operations::{Arguments, OpAddress};
 use super::table::Table;
 
+/// Tables that are kept, however small they are: each is looked at to find one.
+const MOST: usize = 512;
+
 type Fresh = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Tables of calls that would answer the same again.
@@ -64,7 +67,7 @@ impl TableCache {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         slots.retain(|slot| slot.address != *address || slot.args != *args);
         let mut total = size + slots.iter().map(|slot| slot.size).sum::<usize>();
-        while total > self.capacity && !slots.is_empty() {
+        while (total > self.capacity || slots.len() >= MOST) && !slots.is_empty() {
             total -= slots.remove(0).size;
         }
         slots.push(Slot {
@@ -126,5 +129,16 @@ mod tests {
         assert!(cache.get(&address("b"), &Arguments::new()).is_none());
         cache.put(&address("d"), &Arguments::new(), &table(1_000), Arc::new(|| true));
         assert!(cache.get(&address("d"), &Arguments::new()).is_none());
+    }
+
+    #[test]
+    fn small_tables_make_room_too() {
+        let cache = TableCache::new(1 << 20);
+        let args = |n: usize| Arguments::from([("id".to_owned(), n.to_string())]);
+        for n in 0..=MOST {
+            cache.put(&address("a"), &args(n), &table(0), Arc::new(|| true));
+        }
+        assert!(cache.get(&address("a"), &args(0)).is_none());
+        assert!((1..=MOST).all(|n| cache.get(&address("a"), &args(n)).is_some()));
     }
 }
