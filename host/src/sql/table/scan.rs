@@ -104,6 +104,8 @@ struct Scan {
     last: Vec<Option<(usize, usize)>>,
     /// Column by key, as the key stands in a record (quotes and escapes included).
     keys: HashMap<String, usize>,
+    /// The names of the columns in lower case, and the number that is next to tell one more of the name apart.
+    names: HashMap<String, usize>,
     /// The keys of the record before, in order: most records of an answer have one shape.
     shape: Vec<(String, usize)>,
     row: usize,
@@ -119,6 +121,7 @@ impl Scan {
             seen: Vec::new(),
             last: Vec::new(),
             keys: HashMap::new(),
+            names: HashMap::new(),
             shape: Vec::new(),
             row: 0,
             starts: vec![],
@@ -139,6 +142,8 @@ impl Scan {
         if self.columns.len() > declared {
             self.columns.truncate(declared);
             self.keys.retain(|_, column| *column < declared);
+            let names = self.columns.iter().map(|column| (column.name.to_ascii_lowercase(), 1));
+            self.names = names.collect();
             self.shape.clear();
         }
         self.seen.clear();
@@ -160,15 +165,16 @@ impl Scan {
     fn column(&mut self, key: &str) -> usize {
         // A name that both engines can write down.
         let key = if key.is_empty() { "_".to_owned() } else { key.replace('\0', "\u{fffd}") };
-        let taken =
-            |name: &str| self.columns.iter().any(|column| column.name.eq_ignore_ascii_case(name));
-        let mut name = key.clone();
-        for n in 1.. {
-            if !taken(&name) {
-                break;
-            }
-            name = format!("{key}_{n}");
+        let lower = key.to_ascii_lowercase();
+        let mut name = key;
+        if let Some(next) = self.names.get(&lower).copied() {
+            let numbered = |n: &usize| format!("{lower}_{n}");
+            let free = (next..).find(|n| !self.names.contains_key(&numbered(n)));
+            let free = free.unwrap_or_default();
+            name.push_str(&format!("_{free}"));
+            self.names.insert(lower, free + 1);
         }
+        self.names.insert(name.to_ascii_lowercase(), 1);
         self.columns.push(Column { name, kind: Kind::Text });
         self.seen.push(Seen::default());
         self.last.push(None);

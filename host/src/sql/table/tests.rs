@@ -112,6 +112,20 @@ fn names() {
 }
 
 #[test]
+fn many_columns_are_told_apart() {
+    // All of one name but for the case of its letters.
+    let key = |n: usize| -> String {
+        let cased = |at: usize| if n >> at & 1 == 1 { 'A' } else { 'a' };
+        (0..15).map(cased).collect()
+    };
+    let fields = (0..1 << 15).map(|n| format!("\"{}\":{n}", key(n))).collect::<Vec<_>>();
+    let table = Table::new(&[], value(&format!("[{{{}}}]", fields.join(",")))).expect("small");
+    let names = table.columns().iter().map(|column| column.name.as_str());
+    let wanted = (0..1 << 15).map(|n| if n == 0 { key(0) } else { format!("{}_{n}", key(n)) });
+    assert!(names.eq(wanted));
+}
+
+#[test]
 fn an_index_finds_what_a_scan_finds() {
     let table =
         Table::new(&[], value(r#"[{"a": "x"}, {"a": "\u0078"}, {"a": ""}, {"b": 1}, {"a": "y"}]"#))
