@@ -4,6 +4,8 @@
 //! reference in a text run, or a parameter leave its quotes. The rules of each engine were read from
 //! its scanner; `lexer/tests.rs` compares them with the engines themselves.
 
+use std::collections::HashMap;
+
 use super::error::{Malformed, Place};
 use super::refs::{self, Ref};
 
@@ -48,8 +50,15 @@ pub enum Quoting {
 
 /// Splits a statement. On an error also what was read before it.
 pub fn split(sql: &str, dialect: Dialect) -> (Vec<Piece<'_>>, Result<(), Malformed>) {
-    let mut lexer =
-        Lexer { sql, bytes: sql.as_bytes(), at: 0, code: 0, dialect, pieces: Vec::new() };
+    let mut lexer = Lexer {
+        sql,
+        bytes: sql.as_bytes(),
+        at: 0,
+        code: 0,
+        dialect,
+        pieces: Vec::new(),
+        tags: None,
+    };
     let outcome = lexer.run();
     if outcome.is_ok() {
         lexer.end_code();
@@ -84,6 +93,8 @@ struct Lexer<'a> {
     code: usize,
     dialect: Dialect,
     pieces: Vec<Piece<'a>>,
+    /// Where each `$tag$` stands last, once one was met.
+    tags: Option<HashMap<&'a str, usize>>,
 }
 
 impl<'a> Lexer<'a> {
@@ -358,23 +369,21 @@ impl<'a> Lexer<'a> {
     }
 
     /// Where the dollar text that starts at `start` ends, if one does.
-    fn dollar_text(&self, start: usize) -> Result<Option<usize>, Malformed> {
-        let rest = &self.bytes[start + 1..];
-        let tag = match rest.first() {
-            Some(b) if is_name_start(*b) || *b >= 0x80 => {
-                rest.iter().take_while(|b| is_name(**b) || **b >= 0x80).count()
-            }
-            _ => 0,
-        };
-        if rest.get(tag) != Some(&b'$') {
+    fn dollar_text(&mut self, start: usize) -> Result<Option<usize>, Malformed> {
+        let Some(open) = tag_at(self.sql, start) else { return Ok(None) };
+        let from = start + open.len();
+        if open == "$$" {
+            let close = self.find(open, from);
+            let unclosed = || self.fault(start, "this dollar-quoted text is not closed");
+            return close.map(|close| Some(close + open.len())).ok_or_else(unclosed);
+        }
+        // Not searched for each time: a statement may be full of tags that are never closed.
+        let sql = self.sql;
+        let tags = self.tags.get_or_insert_with(|| last_tags(sql));
+        if tags.get(open).is_none_or(|last| *last < from) {
             return Ok(None);
         }
-        let open = &self.sql[start..start + tag + 2];
-        match self.find(open, start + open.len()) {
-            Some(close) => Ok(Some(close + open.len())),
-            None if tag == 0 => Err(self.fault(start, "this dollar-quoted text is not closed")),
-            None => Ok(None),
-        }
+        Ok(self.find(open, from).map(|close| close + open.len()))
     }
 
     fn reference(&mut self) -> Result<(), Malformed> {
@@ -386,6 +395,25 @@ impl<'a> Lexer<'a> {
         self.code = self.at;
         Ok(())
     }
+}
+
+/// The `$tag$` or `$$` that starts at this place.
+fn tag_at(sql: &str, start: usize) -> Option<&str> {
+    let rest = &sql.as_bytes()[start + 1..];
+    let tag = match rest.first() {
+        Some(b) if is_name_start(*b) || *b >= 0x80 => {
+            rest.iter().take_while(|b| is_name(**b) || **b >= 0x80).count()
+        }
+        _ => 0,
+    };
+    (rest.get(tag) == Some(&b'$')).then(|| &sql[start..start + tag + 2])
+}
+
+/// Where each `$tag$` of a text stands last, in whatever it stands.
+fn last_tags(sql: &str) -> HashMap<&str, usize> {
+    memchr::memchr_iter(b'$', sql.as_bytes())
+        .filter_map(|start| Some((tag_at(sql, start)?, start)))
+        .collect()
 }
 
 #[cfg(test)]

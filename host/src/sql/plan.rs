@@ -1,7 +1,7 @@
 //! From a statement as written to one that an engine can run: references checked and replaced by
 //! table names, parameters put in. Runs nothing (the SQL contract §2, order of work).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::error::{SqlError, names};
 use super::lexer::{Dialect, Piece, split};
@@ -75,7 +75,7 @@ pub enum Source {
 pub fn plan(sql: &str, scope: &Scope<'_>) -> Result<Planned, SqlError> {
     let (pieces, outcome) = split(sql, scope.dialect);
     outcome?;
-    let mut sources: Vec<Source> = Vec::new();
+    let mut sources: HashMap<Source, usize> = HashMap::new();
     let mut unused: BTreeSet<&str> = scope.overrides.keys().map(String::as_str).collect();
     let mut declared = BTreeSet::new();
     // First the references, so that the message about one does not depend on parameters.
@@ -83,11 +83,8 @@ pub fn plan(sql: &str, scope: &Scope<'_>) -> Result<Planned, SqlError> {
     for piece in &pieces {
         if let Piece::Ref(reference) = piece {
             let source = resolve(reference, scope, &mut unused, &mut declared)?;
-            let place = sources.iter().position(|other| *other == source).unwrap_or_else(|| {
-                sources.push(source);
-                sources.len() - 1
-            });
-            places.push(place);
+            let next = sources.len();
+            places.push(*sources.entry(source).or_insert(next));
         }
     }
     if let Some(key) = unused.first() {
@@ -110,8 +107,9 @@ pub fn plan(sql: &str, scope: &Scope<'_>) -> Result<Planned, SqlError> {
             }
         }
     }
-    let tables =
-        sources.into_iter().enumerate().map(|(place, source)| (name(place), source)).collect();
+    let mut sources = sources.into_iter().collect::<Vec<_>>();
+    sources.sort_unstable_by_key(|(_, place)| *place);
+    let tables = sources.into_iter().map(|(source, place)| (name(place), source)).collect();
     Ok(Planned { sql: out, tables })
 }
 
@@ -304,11 +302,19 @@ fn free_prefix(sql: &str, params: &Params) -> String {
     for value in params.values() {
         text.push_str(&params::text(value).to_ascii_lowercase());
     }
-    (0..)
-        .map(|n| if n == 0 { "__ref".to_owned() } else { format!("__ref{n}_") })
-        .find(|prefix| !text.contains(prefix.as_str()))
-        .unwrap_or_default()
+    let mut taken = text.split(PREFIX).skip(1).peekable();
+    if taken.peek().is_none() {
+        return PREFIX.to_owned();
+    }
+    let numbers = taken
+        .filter_map(|rest| rest.split_once('_')?.0.parse::<usize>().ok())
+        .collect::<BTreeSet<_>>();
+    let free = (1..).find(|n| !numbers.contains(n)).unwrap_or_default();
+    format!("{PREFIX}{free}_")
 }
+
+/// How the names of tables start where nothing else does.
+const PREFIX: &str = "__ref";
 
 impl Planned {
     /// The calls it needs.

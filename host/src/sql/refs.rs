@@ -1,5 +1,7 @@
 //! References: `{{project.op?key=value}}` (the SQL contract §2).
 
+use std::collections::HashSet;
+
 use super::lexer::{is_name, is_name_start, name_len};
 
 /// A reference as it was written.
@@ -45,13 +47,14 @@ pub fn parse(text: &str) -> Result<(Ref<'_>, usize), Fault> {
     reader.blanks();
     let name = reader.name()?;
     let mut args: Vec<Arg<'_>> = Vec::new();
+    let mut keys = HashSet::new();
     reader.blanks();
     if reader.take("?") {
         loop {
             reader.blanks();
             let at = reader.at;
             let arg = reader.arg()?;
-            if args.iter().any(|other| other.key == arg.key) {
+            if !keys.insert(arg.key) {
                 return Err(Fault {
                     at,
                     what: format!("the argument `{}` is given twice", arg.key),
@@ -228,6 +231,15 @@ mod tests {
             let (found, at) = parse(written).expect(written);
             assert_eq!((text(&found).as_str(), at), (want, len), "{written}");
         }
+    }
+
+    #[test]
+    fn many_arguments_are_told_apart() {
+        let args = (0..100_000).map(|n| format!("k{n}=")).collect::<Vec<_>>().join("&");
+        let (once, twice) = (format!("{{{{op?{args}}}}}"), format!("{{{{op?{args}&k7=}}}}"));
+        let (found, _) = parse(&once).expect("all are different");
+        assert_eq!(found.args.len(), 100_000);
+        assert!(parse(&twice).is_err_and(|fault| fault.what.contains("`k7` is given twice")));
     }
 
     #[test]

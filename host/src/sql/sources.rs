@@ -1,7 +1,7 @@
 //! [`Sources`]: what the operations of a request answered. Equal calls are one; distinct ones run side
 //! by side.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,15 +31,10 @@ impl Sources {
         calls: impl IntoIterator<Item = &'a Call>,
         by_parts: bool,
     ) -> Self {
-        let mut distinct: Vec<&Call> = Vec::new();
-        for call in calls {
-            if !distinct.contains(&call) {
-                distinct.push(call);
-            }
-        }
+        let mut seen: HashSet<&Call> = HashSet::new();
         let mut tables = BTreeMap::new();
         let mut missing = Vec::new();
-        for call in distinct {
+        for call in calls.into_iter().filter(|call| seen.insert(call)) {
             match kept.get(&call.address, &call.args) {
                 Some(table) => {
                     tables.insert(Source::Call(call.clone()), Ok(Feed::Whole(table)));

@@ -104,6 +104,21 @@ fn what_only_one_engine_has() {
 }
 
 #[test]
+fn a_tag_is_closed_by_the_next_of_its_kind_or_is_none() {
+    let none = " !line 1 column 1: the sqlite engine has no dollar-quoted text; write `'…'`";
+    differ(
+        "$a$ '$a$' $b",
+        none,
+        "<$a$ '$a$><' >[b Text] !line 1 column 9: this text is not closed",
+    );
+    differ("$a$ $a$ $a$ $b$", none, "<$a$ $a$> [a Code]$ [b Code]$");
+    check("$a$b$a b", "[a Code][b Code][a Code] b");
+    let many = (0..50_000).map(|n| format!("$t{n}$ ")).collect::<String>();
+    let (pieces, outcome) = split(&many, Dialect::DuckDb);
+    assert_eq!((pieces.len(), outcome), (100_000, Ok(())));
+}
+
+#[test]
 fn references() {
     check("FROM {{op}}x", "FROM [ref op]x");
     check("{'a': {'b': 1}}", "{<'a'>: {<'b'>: 1}}");

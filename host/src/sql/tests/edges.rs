@@ -63,6 +63,15 @@ fn an_expression_is_not_written_down_again_and_again_without_end() {
 }
 
 #[test]
+fn the_names_of_tables_keep_clear_of_what_looks_like_them() {
+    let texts = (1..1_000).map(|n| format!("__REF{n}_")).collect::<String>();
+    let statement =
+        format!("SELECT '__ref__ref01_{texts}' AS a, count(*) AS n FROM {{{{read}}}} AS t");
+    check(&statement, &json!([{"a": format!("__ref__ref01_{texts}"), "n": 0}]));
+    check("SELECT count(*) AS __ref0 FROM {{read}} AS t", &json!([{"__ref0": 0}]));
+}
+
+#[test]
 fn each_replacement_looks_at_the_clock() {
     let limits = Limits { time: Duration::ZERO, ..Limits::default() };
     let error = run("SELECT regexp_replace('abc', 'b', 'x') AS a", limits).unwrap_err();
