@@ -17,7 +17,7 @@ use crate::plugins::{LaneChoice, MOST_VERSIONS};
 use crate::sql::{EngineName, Limits};
 
 pub use settings::Settings;
-pub(crate) use settings::{LEAST_MEMORY, sql_seconds};
+pub(crate) use settings::{LEAST_MEMORY, MOST_MEMORY, sql_seconds};
 
 /// How safe an acknowledged write is; `core-store` documents both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -169,6 +169,7 @@ impl Config {
             cache_dir,
             sql_engine: first(sources, |s| s.sql_engine).unwrap_or_default(),
             sql_timeout: first(sources, |s| s.sql_timeout)
+                // Every source has looked at it.
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
                 .filter(|time| !time.is_zero())
                 .unwrap_or(Limits::default().time),
@@ -250,9 +251,17 @@ mod tests {
 
     #[test]
     fn a_bad_variable_is_named() {
-        for (name, value) in
-            [("UDF_HOST_PORT", "x"), ("UDF_HOST_DURABILITY", "none"), ("UDF_HOST_ONLY", "maybe")]
-        {
+        for (name, value) in [
+            ("UDF_HOST_PORT", "x"),
+            ("UDF_HOST_DURABILITY", "none"),
+            ("UDF_HOST_ONLY", "maybe"),
+            ("UDF_HOST_WORKER_IDLE", "0"),
+            ("UDF_HOST_WORKER_MEMORY", "63"),
+            ("UDF_HOST_WORKER_MEMORY", "99999999999999"),
+            ("UDF_HOST_SQL_TIMEOUT", "-1"),
+            ("UDF_HOST_SQL_TIMEOUT", "NaN"),
+            ("UDF_HOST_SQL_TIMEOUT", "100000"),
+        ] {
             let error =
                 Settings::from_env(|asked| (asked == name).then(|| value.to_owned())).unwrap_err();
             let text = error.to_string();
@@ -267,6 +276,14 @@ mod tests {
         #[expect(clippy::disallowed_methods, reason = "a test's own file")]
         std::fs::write(&path, "prot = 1").unwrap();
         assert!(Settings::from_file(&path).unwrap_err().to_string().contains("prot"));
+        for text in ["worker-idle = 0", "worker-memory = 99999999999999", "sql-timeout = -1.0"] {
+            #[expect(clippy::disallowed_methods, reason = "a test's own file")]
+            std::fs::write(&path, text).unwrap();
+            let error = Settings::from_file(&path).unwrap_err().to_string();
+            let (key, value) = text.split_once(" = ").unwrap();
+            let value = value.trim_end_matches(".0");
+            assert!(error.contains(&format!("`{key}`: `{value}` is not")), "{error}");
+        }
         assert_eq!(Settings::from_file(&folder.path().join("none")).unwrap(), Settings::default());
     }
 

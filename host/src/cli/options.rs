@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::{Durability, LEAST_MEMORY, Settings, sql_seconds};
+use crate::config::{Durability, LEAST_MEMORY, MOST_MEMORY, Settings, sql_seconds};
 use crate::plugins::LaneChoice;
 use crate::sql::EngineName;
 
@@ -51,7 +51,7 @@ pub(super) struct HostOptions {
     #[arg(long, global = true, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     worker_idle: Option<u32>,
     /// Memory that a worker process may have, in MiB [default: 1024] [env: UDF_HOST_WORKER_MEMORY]
-    #[arg(long, global = true, value_name = "MIB", value_parser = clap::value_parser!(u64).range(LEAST_MEMORY..1 << 24))]
+    #[arg(long, global = true, value_name = "MIB", value_parser = clap::value_parser!(u64).range(LEAST_MEMORY..MOST_MEMORY))]
     worker_memory: Option<u64>,
     /// What runs SQL: `sqlite` or `duckdb` [default: sqlite] [env: UDF_HOST_SQL_ENGINE]
     #[arg(long, global = true, value_name = "ENGINE")]

@@ -12,6 +12,11 @@ use crate::sql::EngineName;
 
 /// MiB of memory that a worker needs to do anything at all.
 pub(crate) const LEAST_MEMORY: u64 = 64;
+/// Too many MiB for that.
+pub(crate) const MOST_MEMORY: u64 = 1 << 24;
+
+/// Seconds that a statement may be given: a day.
+const LONGEST_SQL: f64 = 86_400.0;
 
 /// One source of settings; what it does not say is `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -93,7 +98,7 @@ impl Settings {
             Some(other) => return Err(bad("UDF_HOST_DURABILITY", other, "`full` or `os`")),
         };
         let paths = get("UDF_HOST_UDFS").unwrap_or_default();
-        Ok(Self {
+        let settings = Self {
             udfs: paths.split(':').filter(|part| !part.is_empty()).map(PathBuf::from).collect(),
             plugins: Vec::new(),
             only: flag("UDF_HOST_ONLY")?,
@@ -118,19 +123,8 @@ impl Settings {
                 Some(other) => return Err(bad("UDF_HOST_LANE", other, "`inline` or `worker`")),
             },
             workers: number(&get, "UDF_HOST_WORKERS")?,
-            worker_idle: match number(&get, "UDF_HOST_WORKER_IDLE")? {
-                Some(0) => {
-                    return Err(bad("UDF_HOST_WORKER_IDLE", "0", "a number of seconds from 1 on"));
-                }
-                given => given,
-            },
-            worker_memory: match number::<u64>(&get, "UDF_HOST_WORKER_MEMORY")? {
-                Some(few) if few < LEAST_MEMORY => {
-                    let least = format!("a number of MiB from {LEAST_MEMORY} on");
-                    return Err(bad("UDF_HOST_WORKER_MEMORY", &few.to_string(), &least));
-                }
-                given => given,
-            },
+            worker_idle: number(&get, "UDF_HOST_WORKER_IDLE")?,
+            worker_memory: number(&get, "UDF_HOST_WORKER_MEMORY")?,
             cache_dir: get("UDF_HOST_CACHE").map(PathBuf::from),
             sql_engine: get("UDF_HOST_SQL_ENGINE")
                 .map(|name| {
@@ -138,16 +132,33 @@ impl Settings {
                         .map_err(|_| bad("UDF_HOST_SQL_ENGINE", &name, "`sqlite` or `duckdb`"))
                 })
                 .transpose()?,
-            sql_timeout: match get("UDF_HOST_SQL_TIMEOUT") {
-                None => None,
-                Some(text) => Some(sql_seconds(&text).map_err(|_| {
-                    bad("UDF_HOST_SQL_TIMEOUT", &text, "a number of seconds above 0")
-                })?),
-            },
+            sql_timeout: number(&get, "UDF_HOST_SQL_TIMEOUT")?,
             duckdb_lib_dir: get("DUCKDB_LIB_DIR").map(PathBuf::from),
             hook_secret: get("UDF_HOST_HOOK_SECRET").map(HookSecret),
             hook_base_path: get("UDF_HOST_HOOK_BASE_PATH"),
+        };
+        settings.checked(|key, value, expected| {
+            let name = key.to_ascii_uppercase().replace('-', "_");
+            bad(&format!("UDF_HOST_{name}"), value, expected)
         })
+    }
+
+    /// These, if every number is one that can be used.
+    fn checked(self, bad: impl Fn(&str, &str, &str) -> HostError) -> Result<Self, HostError> {
+        let memory = LEAST_MEMORY..MOST_MEMORY;
+        if self.worker_idle == Some(0) {
+            return Err(bad("worker-idle", "0", "a number of seconds from 1 on"));
+        }
+        if let Some(mib) = self.worker_memory.filter(|mib| !memory.contains(mib)) {
+            let expected =
+                format!("a number of MiB from {LEAST_MEMORY} on, and below {MOST_MEMORY}");
+            return Err(bad("worker-memory", &mib.to_string(), &expected));
+        }
+        if let Some(seconds) = self.sql_timeout.filter(|seconds| !is_sql_time(*seconds)) {
+            let expected = format!("a number of seconds above 0, and at most {LONGEST_SQL}");
+            return Err(bad("sql-timeout", &seconds.to_string(), &expected));
+        }
+        Ok(self)
     }
 
     /// Reads a settings file (TOML; the keys are the flags' names). A missing file says nothing.
@@ -162,19 +173,25 @@ impl Settings {
             }
             Err(error) => return Err(HostError::io("read", path, &error)),
         };
-        toml::from_str(&text).map_err(|error| HostError::Config {
-            place: path.display().to_string(),
-            message: error.to_string().trim_end().to_owned(),
-        })
+        let fault =
+            |message: String| HostError::Config { place: path.display().to_string(), message };
+        let settings: Self = toml::from_str(&text)
+            .map_err(|error| fault(error.to_string().trim_end().to_owned()))?;
+        settings
+            .checked(|key, value, expected| fault(format!("`{key}`: `{value}` is not {expected}")))
     }
 }
 
 /// Seconds that a statement may take: above zero, and short enough to be waited for.
 pub(crate) fn sql_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
+        Ok(seconds) if is_sql_time(seconds) => Ok(seconds),
         _ => Err("expected a number of seconds, above 0".to_owned()),
     }
+}
+
+fn is_sql_time(seconds: f64) -> bool {
+    seconds > 0.0 && seconds <= LONGEST_SQL
 }
 
 fn number<T: std::str::FromStr>(
