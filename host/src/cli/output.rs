@@ -62,7 +62,7 @@ pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let width = |column: usize| {
         rows.iter()
             .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
+            .map(|cell| visible::width(cell))
             .max()
             .unwrap_or_default()
     };
@@ -70,10 +70,26 @@ pub(super) fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let text = |row: &Vec<String>| {
         let mut text = String::new();
         for (column, cell) in row.iter().enumerate() {
-            let pad = if column + 1 < row.len() { widths[column] } else { 0 };
-            text.push_str(&format!("{cell:pad$}  "));
+            text.push_str(cell);
+            if column + 1 < row.len() {
+                let pad = widths[column] - visible::width(cell);
+                text.push_str(&" ".repeat(pad + 2));
+            }
         }
         text.trim_end().to_owned()
     };
     rows.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_their_letters() {
+        let rows = [["ABOUT", "ID"], ["日本", "1"], ["e\u{301}t\u{e9}", "2"], ["🧪", "3"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let want = ["ABOUT  ID", "日本   1", "e\u{301}t\u{e9}    2", "🧪     3"];
+        assert_eq!(aligned(&rows), want);
+    }
 }

@@ -86,7 +86,7 @@ fn print(answer: &Answer) -> Result<(), HostError> {
     let mut rows = vec![
         answer.columns.iter().map(|name| visible::line(name).into_owned()).collect::<Vec<_>>(),
     ];
-    rows.push(answer.columns.iter().map(|name| "-".repeat(name.chars().count().max(1))).collect());
+    rows.push(answer.columns.iter().map(|name| "-".repeat(visible::width(name).max(1))).collect());
     for row in Json::trusted(&answer.rows).items() {
         rows.push(row.fields().map(|(_, value)| cell(value)).collect());
     }

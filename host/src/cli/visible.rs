@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use unicode_width::UnicodeWidthChar;
+
 /// A text as one line: line breaks and tabs are marks too.
 pub(super) fn line(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
@@ -35,18 +37,34 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A text as one line of at most `limit` characters; what was cut off leaves a `…`.
+/// The columns of a terminal that a text takes: letters of East Asia and most pictures take two, marks upon a letter none.
+pub(super) fn width(shown: &str) -> usize {
+    shown.chars().map(columns).sum()
+}
+
+fn columns(c: char) -> usize {
+    c.width().unwrap_or_default()
+}
+
+/// A text as one line of at most `limit` columns; what was cut off leaves a `…`.
 pub(super) fn cut(text: &str, limit: usize) -> String {
     cut_end(&line(text.trim()), limit)
 }
 
 /// The same for a text that is shown as it stands.
 pub(super) fn cut_end(shown: &str, limit: usize) -> String {
-    if shown.chars().nth(limit).is_none() {
-        return shown.to_owned();
+    let (mut taken, mut kept) = (0, String::new());
+    for (count, c) in shown.chars().enumerate() {
+        taken += columns(c);
+        // A letter may bear a few marks, not thousands.
+        if taken > limit || count >= 4 * limit {
+            return format!("{}…", kept.trim_end());
+        }
+        if taken < limit {
+            kept.push(c);
+        }
     }
-    let kept: String = shown.chars().take(limit.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    shown.to_owned()
 }
 
 /// JSON with the same meaning in which such characters are escapes. They can only stand inside strings.
@@ -124,6 +142,12 @@ mod tests {
             ("  abc  ", "abc"),
             ("äöü ßx", "äöü…"),
             ("\u{1b}bcdef", "␛bcd…"),
+            // Two columns each, and none for a mark upon a letter.
+            ("日本", "日本"),
+            ("日本語", "日本…"),
+            ("🧪🧪 x", "🧪🧪…"),
+            (&"\u{301}".repeat(99), &("\u{301}".repeat(20) + "…")),
+            ("e\u{301}e\u{301}e\u{301}ee", "e\u{301}e\u{301}e\u{301}ee"),
         ] {
             assert_eq!(cut(text, 5), want, "{text:?}");
         }

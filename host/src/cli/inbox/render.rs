@@ -7,9 +7,9 @@ use super::age;
 use super::row::Row;
 use super::source::{Item, Open};
 
-/// Characters of a title in the list.
+/// Columns of a title in the list.
 const TITLE: usize = 44;
-/// Characters of a question in the list; `show` has all of it.
+/// Columns of a question in the list; `show` has all of it.
 const BODY: usize = 72;
 /// Before each line of a text of others, so that none of them can look like ours.
 const BAR: &str = "  | ";

@@ -129,6 +129,7 @@ mod tests {
         assert_eq!(fit(text, 80, 24), text);
         assert_eq!(fit(text, 80, 5), text);
         assert_eq!(fit(text, 8, 5), "one\n\nthree i…\nfour");
+        assert_eq!(fit("日本語のテキスト", 8, 5), "日本語…");
         assert_eq!(fit(text, 80, 4), "one\n\n… 2 more lines");
         assert_eq!(fit(text, 80, 0), "… 4 more lines");
     }
