@@ -186,10 +186,13 @@ fn duration(place: &str, value: &toml::Value) -> Result<Duration, String> {
         | toml::Value::Array(_)
         | toml::Value::Table(_) => None,
     };
-    parsed.ok_or_else(|| {
-        format!("`{place} = {value}` is not a time: expected seconds, or a text such as \"500ms\", \"30s\", \"5m\"")
+    parsed.filter(|time| *time <= LONGEST).ok_or_else(|| {
+        format!("`{place} = {value}` is not a time: expected seconds, or a text such as \"500ms\", \"30s\", \"5m\", and at most 365 days")
     })
 }
+
+/// No clock goes on for ever: a call's deadline lies within it.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// `1500ms`, `30s`, `5m`, `2h`, `1d`, or a number of seconds.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
@@ -253,6 +256,8 @@ mod tests {
             ("[udfs]\na = 1", "`udfs.a` must be a table"),
             ("[udfs.a]\ntimeout = \"soon\"", "udfs.a.timeout"),
             ("[udfs.a]\ntimeout = 0", "zero"),
+            ("[udfs.a]\ntimeout = 9223372036854775807", "udfs.a.timeout"),
+            ("[udfs.a]\ntimeout = \"366d\"", "udfs.a.timeout"),
             ("[udfs.a]\ntimeout = -1", "udfs.a.timeout"),
             ("[udfs.a]\nlane = \"fast\"", "udfs.a.lane"),
             ("workspace = \"x", "line 1"),
