@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use serde::de::DeserializeOwned;
@@ -181,9 +182,25 @@ impl Params {
 
 impl<N: Into<String>, T: Into<String>> FromIterator<(N, T)> for Params {
     fn from_iter<I: IntoIterator<Item = (N, T)>>(pairs: I) -> Self {
+        const FEW: usize = 16;
         let mut params = Self::new();
+        // Where the names stand, once there are too many to look at each.
+        let mut places: HashMap<String, usize> = HashMap::new();
         for (name, text) in pairs {
-            params.insert(name, text);
+            let (name, text) = (name.into(), text.into());
+            let len = params.pairs.len();
+            if len < FEW {
+                params.insert(name, text);
+                continue;
+            }
+            if places.is_empty() {
+                let known = params.pairs.iter().zip(0..);
+                places = known.map(|((name, _), at)| (name.clone(), at)).collect();
+            }
+            match *places.entry(name.clone()).or_insert(len) {
+                at if at < len => params.pairs[at].1 = text,
+                _ => params.pairs.push((name, text)),
+            }
         }
         params
     }

@@ -125,6 +125,13 @@ fn an_undeclared_parameter_names_the_allowed_ones() {
     assert_eq!(error.message(), "`sweep` has no parameter `x`; it takes only `app_dir`");
 }
 
+#[test]
+fn many_params_are_told_apart() {
+    let params: Params = (0..200_000).map(|n| (format!("k{}", n / 2), n.to_string())).collect();
+    assert_eq!(params.iter().len(), 100_000);
+    assert!((params.iter().zip(0..)).all(|((_, text), n)| *text == (2 * n + 1).to_string()));
+}
+
 proptest! {
     #[test]
     fn numbers_read_back(n in any::<i64>(), x in proptest::num::f64::NORMAL) {
@@ -144,8 +151,11 @@ proptest! {
     }
 
     #[test]
-    fn params_are_a_map_in_order(pairs in proptest::collection::vec(("[a-d]", ".{0,3}"), 0..12)) {
+    fn params_are_a_map_in_order(pairs in proptest::collection::vec(("[a-f]{1,2}", ".{0,3}"), 0..80)) {
         let params: Params = pairs.iter().cloned().collect();
+        let mut one_by_one = Params::new();
+        pairs.iter().for_each(|(name, text)| one_by_one.insert(name, text));
+        prop_assert_eq!(&params, &one_by_one);
         let names: std::collections::BTreeSet<_> = params.iter().map(|(name, _)| name).collect();
         prop_assert_eq!(names.len(), params.iter().len());
         for (name, _) in &pairs {
