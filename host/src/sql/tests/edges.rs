@@ -72,6 +72,18 @@ fn the_names_of_tables_keep_clear_of_what_looks_like_them() {
 }
 
 #[test]
+fn an_answer_of_many_columns_is_refused_with_their_number() {
+    let fields = (0..2_001).map(|n| format!("\"k{n}\": 1")).collect::<Vec<_>>().join(",");
+    let file = format!("{{\"state/tasks.json\": [{{{fields}}}]}}");
+    let files: Map<String, Value> = serde_json::from_str(&file).unwrap();
+    let at = Addressed { workspace: "_core", project: "task-management" };
+    let request = Request { sql: "SELECT count(*) FROM {{read}}".to_owned(), ..Request::default() };
+    let sql = Sql::new(Box::new(Sqlite), Limits::default());
+    let error = sql.run(&Fixture::new(&files), at, &request).unwrap_err().to_string();
+    assert_eq!(error, "an answer has 2017 columns, and the sqlite engine has room for 2000");
+}
+
+#[test]
 fn each_replacement_looks_at_the_clock() {
     let limits = Limits { time: Duration::ZERO, ..Limits::default() };
     let error = run("SELECT regexp_replace('abc', 'b', 'x') AS a", limits).unwrap_err();

@@ -37,6 +37,9 @@ const STEPS_BETWEEN_CHECKS: i32 = 2_000;
 /// How deep expressions may nest. SQLite's parser keeps its own stack, the code generator recurses.
 const EXPRESSION_DEPTH: i32 = 500;
 
+/// Columns that a table of SQLite may have.
+const MOST_COLUMNS: usize = 2_000;
+
 /// A statement that worked so long before it asked for rows is not run for each part anew.
 const LONG_ATTEMPT: Duration = Duration::from_millis(20);
 
@@ -120,6 +123,13 @@ fn thread_time() -> Duration {
 
 fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
     let deadline = Instant::now() + query.limits.time.saturating_sub(query.spent);
+    let columns = query.tables.iter().map(|(_, feed)| feed.columns().len()).max().unwrap_or(0);
+    if columns > MOST_COLUMNS {
+        let message = format!(
+            "an answer has {columns} columns, and the sqlite engine has room for {MOST_COLUMNS}"
+        );
+        return Err(SqlError::refused(message).into());
+    }
     let mut connection = open(query.limits).map_err(|error| fault(&error, query))?;
     let wanted = Wanted::default();
     let scanned = Scanned::default();
