@@ -72,6 +72,17 @@ fn the_names_of_tables_keep_clear_of_what_looks_like_them() {
 }
 
 #[test]
+fn a_pattern_and_a_text_are_not_both_large() {
+    let matches = |pattern: &str, length: usize| {
+        format!("SELECT regexp_matches(repeat('a', {length}), '{pattern}') AS a")
+    };
+    check(&matches("^a+$", 10_000_000), &json!([{"a": 1}]));
+    check(&matches("^[a-z]{1000}$", 1000), &json!([{"a": 1}]));
+    check_refused(&matches("[a-z]{1000}[^a-z]", 10_000_000));
+    check_refused(&matches("(?:[a-z]{1000}){1000}", 1));
+}
+
+#[test]
 fn an_answer_of_many_columns_is_refused_with_their_number() {
     let fields = (0..2_001).map(|n| format!("\"k{n}\": 1")).collect::<Vec<_>>().join(",");
     let file = format!("{{\"state/tasks.json\": [{{{fields}}}]}}");

@@ -34,14 +34,52 @@ pub(super) fn register(
     super::register_all(connection, flags, functions)
 }
 
+/// Bytes that a pattern may take once it is read, and the rungs on the way there.
+const SIZES: [usize; 5] = [4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20];
+
+/// Bytes of a pattern times those of a text: to look for the one in the other takes that many steps at worst, some
+/// thousand millions a second, and nothing interrupts it.
+const MOST_STEPS: usize = 1 << 38;
+
+/// A pattern, and about how large it is.
+struct Pattern {
+    regex: Regex,
+    size: usize,
+}
+
+impl Pattern {
+    fn read(pattern: &str, any_case: bool) -> std::result::Result<Self, regex::Error> {
+        let read = |size: usize| {
+            let mut builder = RegexBuilder::new(pattern);
+            builder.case_insensitive(any_case).size_limit(size).build()
+        };
+        for size in SIZES {
+            match read(size) {
+                Ok(regex) => return Ok(Self { regex, size }),
+                Err(regex::Error::CompiledTooBig(_)) if size < SIZES[SIZES.len() - 1] => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(regex::Error::CompiledTooBig(SIZES[SIZES.len() - 1]))
+    }
+
+    /// What looks for it in this text.
+    fn within(&self, text: &str) -> Result<&Regex> {
+        if self.size.saturating_mul(text.len()) > MOST_STEPS {
+            return refuse("the pattern is too large for a text of this length");
+        }
+        Ok(&self.regex)
+    }
+}
+
 /// The pattern in the second argument; one that is the same for all rows is read once.
-fn pattern(context: &Context<'_>, whole: bool, any_case: bool) -> Result<Option<Arc<Regex>>> {
-    let read = |value: ValueRef<'_>| -> Result<Option<Regex>> {
+fn pattern(context: &Context<'_>, whole: bool, any_case: bool) -> Result<Option<Arc<Pattern>>> {
+    let read = |value: ValueRef<'_>| -> Result<Option<Pattern>> {
         let ValueRef::Text(bytes) = value else { return Ok(None) };
         let pattern = translated(std::str::from_utf8(bytes)?);
         let built = pattern.as_ref().map_err(|what| (*what).to_owned()).and_then(|pattern| {
             let pattern = if whole { format!(r"\A(?:{pattern})\z") } else { pattern.clone() };
-            RegexBuilder::new(&pattern).case_insensitive(any_case).build().map_err(|error| {
+            Pattern::read(&pattern, any_case).map_err(|error| {
                 error.to_string().lines().last().unwrap_or("it cannot be read").trim().to_owned()
             })
         });
@@ -69,7 +107,7 @@ fn matches(context: &Context<'_>, whole: bool) -> Result<Value> {
     let (Some(text), Some(pattern)) = (text(context, 0)?, pattern(context, whole, false)?) else {
         return Ok(Value::Null);
     };
-    Ok(Value::Integer(i64::from(pattern.is_match(text))))
+    Ok(Value::Integer(i64::from(pattern.within(text)?.is_match(text))))
 }
 
 /// A group of the first match; empty if there is none.
@@ -77,6 +115,7 @@ fn extract(context: &Context<'_>) -> Result<Value> {
     let (Some(text), Some(pattern)) = (text(context, 0)?, pattern(context, false, false)?) else {
         return Ok(Value::Null);
     };
+    let pattern = pattern.within(text)?;
     let group = if context.len() > 2 { integer(context, 2)? } else { Some(0) };
     let Some(group) = group else { return Ok(Value::Null) };
     let group = usize::try_from(group).ok().filter(|group| *group < pattern.captures_len());
@@ -100,6 +139,7 @@ fn replace(context: &Context<'_>, deadline: Instant) -> Result<Value> {
     else {
         return Ok(Value::Null);
     };
+    let pattern = pattern.within(text)?;
     let parts = replacement(by, pattern.captures_len())?;
     let mut out = String::new();
     let mut at = 0;
