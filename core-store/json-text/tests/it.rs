@@ -336,11 +336,25 @@ proptest! {
 
     #[test]
     fn what_serde_json_takes_and_refuses_is_taken_and_refused(text in "[\\[\\]{}:,\"a\\\\u0-9.eE+\\- \n\u{1}tnrulfase]{0,12}") {
-        let ours = check(&text, Specials::Refuse).is_ok();
-        let theirs = serde_json::from_str::<&serde_json::value::RawValue>(&text).is_ok();
-        // It does not bound numbers that it keeps as text.
-        let beyond = check(&text, Specials::Accept).is_ok() && !ours;
-        prop_assert!(ours == theirs || beyond, "{:?}: {} {}", text, ours, theirs);
+        prop_assert!(is_judged_alike(&text), "{:?}", text);
+    }
+
+    #[test]
+    fn what_is_nearly_json_is_taken_and_refused_alike(
+        value in value(),
+        at in any::<prop::sample::Index>(),
+        kept in any::<prop::sample::Index>(),
+        put in "[\\[\\]{}:,\"\\\\u0-9.eE+\\- \n\u{1}é]{0,2}",
+    ) {
+        let text = value.to_string();
+        let ends = (0..=text.len()).filter(|end| text.is_char_boundary(*end)).collect::<Vec<_>>();
+        let (a, b) = (at.get(&ends), kept.get(&ends));
+        let (start, end) = (a.min(b), a.max(b));
+        // Something in the place of a stretch, of all that follows, or of nothing.
+        for end in [*end, text.len(), *start] {
+            let text = format!("{}{put}{}", &text[..*start], &text[end..]);
+            prop_assert!(is_judged_alike(&text), "{:?}", text);
+        }
     }
 
     #[test]
@@ -358,6 +372,15 @@ proptest! {
             look(text);
         }
     }
+}
+
+/// Whether a text is JSON here if it is to serde_json.
+fn is_judged_alike(text: &str) -> bool {
+    let ours = check(text, Specials::Refuse).is_ok();
+    let theirs = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
+    // It does not bound numbers that it keeps as text.
+    let beyond = check(text, Specials::Accept).is_ok() && !ours;
+    ours == theirs || beyond
 }
 
 /// Looks at a text that nobody checked in each way there is.

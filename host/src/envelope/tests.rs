@@ -149,6 +149,34 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Pieces of request bodies.
+const PARTS: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\\",
+    "\\u00e9",
+    "\\ud83d",
+    "é",
+    " ",
+    "null",
+    "1e999",
+    "-0",
+    "\"udf\":",
+    "\"udf\": \"a.b\"",
+    "{\"udf\": \"a\", \"overrides\": {",
+    "\"k\": ",
+    "\"k\": \"v\"",
+    "}}",
+    "\"overrides\":",
+    "\"u\\u0064f\":",
+    "\"..\"",
+];
+
 proptest! {
     #[test]
     fn a_reply_stands_in_the_envelope_as_it_came(data in any_json()) {
@@ -171,5 +199,16 @@ proptest! {
     #[test]
     fn no_body_makes_the_parser_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _either = UdfRequest::parse(&body);
+    }
+
+    #[test]
+    fn what_is_nearly_a_request_is_read_or_refused(
+        parts in proptest::collection::vec(proptest::sample::select(PARTS.to_vec()), 0..14),
+    ) {
+        let body = parts.concat();
+        if let Ok(request) = UdfRequest::parse(body.as_bytes()) {
+            prop_assert!(!request.udf.is_empty() && body.contains("udf"));
+            let _either = qualify(&request.udf, Some("w"), Some("p"));
+        }
     }
 }

@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_cursor_or_not(text in "(c1-)?[0-9a-f-]{0,20}.{0,3}") {
+    fn any_text_is_a_cursor_or_not(text in "(c1-)?[0-9]{0,21}-?(([0-7][0-9a-f])|[c-f89+é][0-9a-f]?){0,5}-?([0-7][0-9a-f]){0,5}.{0,1}") {
         let _ = Cursor::parse(&text);
     }
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 fn declared(columns: &[(&str, &str)]) -> Vec<Declared> {
@@ -148,5 +150,47 @@ fn compact_keeps_texts_and_numbers() {
         ("1e-07", "1e-07"),
     ] {
         assert_eq!(compact(text), want);
+    }
+}
+
+/// A list of records, as other programs may write it.
+fn records() -> impl Strategy<Value = Vec<serde_json::Value>> {
+    let cell = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        (-3..3_i64).prop_map(Into::into),
+        (-3.0..3.0_f64).prop_map(Into::into),
+        "[a\"\\\\é{}\\[\\]:, ]{0,4}".prop_map(Into::into),
+    ];
+    let cell = cell.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..3).prop_map(Into::into),
+            proptest::collection::vec(("[a\"é]", inner), 0..3)
+                .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
+        ]
+    });
+    let fields = proptest::collection::vec(("[b\"\\\\é]{1,2}", cell), 0..4);
+    let record = fields.prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect()));
+    proptest::collection::vec(record, 1..5)
+}
+
+proptest! {
+    #[test]
+    fn each_cell_is_the_member_of_its_record(records in records(), pretty in any::<bool>()) {
+        let list = serde_json::Value::Array(records.clone());
+        let text = if pretty { format!("{list:#}") } else { list.to_string() };
+        let table = Table::new(&[], value(&text)).expect("small");
+        prop_assert_eq!(table.len(), records.len());
+        for (row, record) in records.iter().enumerate() {
+            for (at, column) in table.columns().iter().enumerate() {
+                let member = record.get(&column.name).filter(|member| !member.is_null());
+                let cell = table.cell(row, at).filter(|cell| *cell != "null");
+                let read = cell.map(|cell| serde_json::from_str::<serde_json::Value>(cell).expect("JSON"));
+                prop_assert_eq!(read.as_ref(), member);
+            }
+            let members = record.as_object().expect("made as one");
+            let named = |name: &str| table.columns().iter().any(|column| column.name == name);
+            prop_assert!(members.keys().all(|key| named(key)));
+        }
     }
 }

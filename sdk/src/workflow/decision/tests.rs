@@ -220,11 +220,57 @@ fn the_reason_goes_to_every_action() {
     assert_eq!(&*parse(&raw.to_string(), Driver::Task).unwrap()[0].reasoning, "");
 }
 
+/// Pieces of what models answer.
+const PARTS: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    ",",
+    ":",
+    "\n",
+    "```",
+    "```json\n",
+    "\"",
+    "'",
+    "\\",
+    "\\u00e9",
+    "\\ud83d",
+    "\\x4",
+    "é",
+    "\u{feff}",
+    "True",
+    "None",
+    "1e999",
+    "-0",
+    "\"actions\":",
+    "'actions': ",
+    "\"action_name\":",
+    "'action_name':",
+    "\"a\"",
+    "'b'",
+    "\"parameters\":",
+    "{\"actions\": [{\"action_name\": \"a\"}",
+    "]}",
+    "\"reasoning\": null",
+];
+
 proptest! {
     #[test]
     fn any_text_can_be_read(raw in "(?s)[\\[\\](){}'\",:a1\\\\u \n`T-]{0,60}") {
         let _ = parse(&raw, Driver::Task);
         let _ = parse(&raw, Driver::Sub);
+    }
+
+    #[test]
+    fn what_is_nearly_a_decision_can_be_read(parts in prop::collection::vec(prop::sample::select(PARTS.to_vec()), 0..16)) {
+        let raw = parts.concat();
+        for driver in [Driver::Task, Driver::Sub] {
+            let read = parse(&raw, driver);
+            prop_assert!(read.is_err() || raw.contains("action_name"), "{}", raw);
+        }
     }
 
     /// Whatever is JSON reads the same in the tolerant form.

@@ -306,3 +306,22 @@ fn translated(pattern: &str) -> std::result::Result<String, &'static str> {
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What is said to be known is known: nothing that is handed on is refused for what was made of it here.
+        #[test]
+        fn a_pattern_is_refused_for_what_it_says(pattern in "[ab^$|()?:*+.\\[\\]\\\\dwsbDWSnzA{}0-9,&~é-]{0,12}") {
+            if let Ok(translated) = translated(&pattern) {
+                let ours = Pattern::read(&translated, false);
+                let own = Regex::new(&pattern);
+                prop_assert!(ours.is_ok() || own.is_err(), "{:?} as {:?}", pattern, translated);
+            }
+        }
+    }
+}

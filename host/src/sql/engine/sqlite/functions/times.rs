@@ -336,3 +336,36 @@ fn formatted(context: &Context<'_>) -> Result<Value> {
     out.push_str(rest);
     Ok(Value::Text(out))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_time_that_is_read_reads_back(
+            text in "[0-9]{4}-[01][0-9]-[0-3][0-9]([T ][0-2][0-9]:[0-5][0-9](:[0-6][0-9](\\.[0-9é]{0,7})?)?Z?)?|[0-9é:.TZ -]{0,27}",
+        ) {
+            if let Some(time) = Time::read(&text) {
+                prop_assert_eq!(Time::read(&time.text()), Some(time));
+                prop_assert!(text.starts_with(&time.date_text()), "{}", text);
+            }
+        }
+
+        #[test]
+        fn what_is_added_can_be_taken_away(
+            days in -700_000..2_900_000_i64,
+            more in any::<i32>(),
+            micros in -(1_i64 << 60)..1 << 60,
+        ) {
+            let start = Time { date: Date::constant(2000, 1, 1), of_day: 0 };
+            let Some(time) = start.plus(0, days, 0) else { return Ok(()) };
+            if let Some(later) = time.plus(0, more.into(), micros) {
+                prop_assert_eq!(later.plus(0, -i64::from(more), -micros), Some(time));
+                prop_assert_eq!(later.micros() - time.micros(), i64::from(more) * DAY + micros);
+            }
+        }
+    }
+}
