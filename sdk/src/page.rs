@@ -177,6 +177,9 @@ impl<'a> Fields<'a> {
     fn parse(list: &'a str) -> Self {
         let mut names: Vec<_> = list.split(',').map(text::trim).collect();
         names.retain(|name| !name.is_empty());
+        // Each key of each record is looked for among them.
+        names.sort_unstable();
+        names.dedup();
         Self {
             all: names.is_empty() || names.contains(&"*"),
             cursor: names.contains(&CURSOR),
@@ -191,7 +194,7 @@ impl<'a> Fields<'a> {
         let mut edit = record.edit();
         if !self.all {
             for (key, _) in record.json().fields() {
-                if !self.names.contains(&key.as_ref()) {
+                if self.names.binary_search(&key.as_ref()).is_err() {
                     edit = edit.remove(&key);
                 }
             }

@@ -59,6 +59,7 @@ fn fields_are_chosen_and_keep_their_order() {
     for (fields, want) in [
         ("", r#"{"a":1,"id":"x","b":{"c":[1.50]},"n":null}"#),
         (" b , a,,", r#"{"a":1,"b":{"c":[1.50]}}"#),
+        ("n,b,zz,a,n,id,b", r#"{"a":1,"id":"x","b":{"c":[1.50]},"n":null}"#),
         ("missing", "{}"),
         ("*,a", r#"{"a":1,"id":"x","b":{"c":[1.50]},"n":null}"#),
         ("n,cursor", r#"{"n":null,"cursor":"c1-0--227822"}"#),
