@@ -1,4 +1,6 @@
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use json_text::{Json as JsonRef, Layout, ParseError, Specials};
@@ -275,15 +277,25 @@ impl Object {
         self.fields.retain(|(key, _)| !json_text::string_eq(key, name));
     }
 
+    /// Keeps only the fields with such names.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        let keep = |key: &str| JsonRef::trusted(key).as_str_exact().is_some_and(|key| keep(&key));
+        self.fields.retain(|(key, _)| keep(key));
+    }
+
     /// The fields of a text that is an object; of any other text, none.
     pub(crate) fn of_text(text: &str) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
         for span in json_text::field_spans(text) {
             let (key, value) = (&text[span.key], &text[span.value]);
             // A repeated key keeps its first position and takes its last value (contract §4).
-            match fields.iter_mut().find(|(known, _)| known == key) {
-                Some(field) => field.1 = value.to_owned(),
-                None => fields.push((key.to_owned(), value.to_owned())),
+            match places.entry(key) {
+                Entry::Occupied(place) => fields[*place.get()].1 = value.to_owned(),
+                Entry::Vacant(place) => {
+                    place.insert(fields.len());
+                    fields.push((key.to_owned(), value.to_owned()));
+                }
             }
         }
         Self { fields }

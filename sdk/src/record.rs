@@ -154,6 +154,12 @@ impl ObjectEdit {
         self
     }
 
+    /// Keeps only the fields with such names.
+    pub(crate) fn retain(mut self, keep: impl Fn(&str) -> bool) -> Self {
+        self.object.retain(keep);
+        self
+    }
+
     /// The changed record on its own, for a reply that is not stored. Records as deep as a file takes may stand
     /// inside it.
     ///
@@ -182,6 +188,16 @@ mod tests {
             r#"{"id":"card_1","n":7,"payload":{"id":"inner"},"note":"\ud800","id2":null}"#,
         )
         .unwrap()
+    }
+
+    #[test]
+    fn a_record_of_very_many_fields_can_be_edited() {
+        let fields: Vec<String> = (0..200_000).map(|at| format!("\"k{at}\":{at}")).collect();
+        let record = Record::parse(&format!("{{{}}}", fields.join(","))).unwrap();
+        let edited = record.edit().set("k7", "x").into_record().unwrap();
+        assert_eq!(edited.json().fields().count(), 200_000);
+        assert_eq!(edited.str("k7").as_deref(), Some("x"));
+        assert_eq!(edited.get("k199999").unwrap().as_i64(), Some(199_999));
     }
 
     #[test]
