@@ -1,15 +1,21 @@
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::error::UdfError;
 use crate::record::Record;
 use crate::reply::Reply;
 use crate::text;
 
+mod cursor;
+
+use cursor::Cursor;
+
 /// The part of a list a caller wants: the parameters `limit`, `after` and `fields` that every listing
 /// operation takes beside its own. Left out, they mean the whole list of whole records.
 ///
 /// A page goes on where another ended although records were added or removed meanwhile: a cursor
-/// names the record and its place in the order, not a count of records.
+/// names the record and its place in the order, not a count of records. A record that stays is on one
+/// of the pages, whatever goes; it may be on two of them where many of one stamp went at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Page<'a> {
     /// At most so many records; 0 = all.
@@ -81,23 +87,11 @@ impl<'a> Page<'a> {
         list.sort_by(|a, b| order(&a.stamp, &b.stamp));
         let start = self.start(&list, order)?;
         let fields = Fields::parse(self.fields);
-        let mut ties = list[..start].iter().rev();
-        let mut nth = match list.get(start) {
-            Some(first) => ties.by_ref().take_while(|row| row.stamp == first.stamp).count(),
-            None => 0,
-        };
-        let mut rows: Vec<(Record, String)> = Vec::new();
-        let mut last: Option<String> = None;
-        for row in list.into_iter().skip(start).take(self.count()) {
-            if last.as_ref().is_some_and(|stamp| *stamp != row.stamp) {
-                nth = 0;
-            }
-            let cursor =
-                if fields.cursor { Cursor::of(&row, nth).to_string() } else { String::new() };
-            nth += 1;
-            last = Some(row.stamp);
-            rows.push((row.record, cursor));
-        }
+        let page = start..list.len().min(start.saturating_add(self.count()));
+        let cursors = if fields.cursor { cursors(&list, page.clone()) } else { Vec::new() };
+        let cursors = cursors.into_iter().chain(std::iter::repeat(String::new()));
+        let rows = list.into_iter().skip(page.start).take(page.len());
+        let rows = rows.map(|row| row.record).zip(cursors).collect();
         Ok(Rows { rows, fields })
     }
 
@@ -158,9 +152,25 @@ impl Stamped {
         Self { stamp, record }
     }
 
+    /// As JSON text; empty = the record has none.
     fn id(&self) -> &str {
         self.record.get("id").map_or("", |id| id.text())
     }
+}
+
+/// The cursors of the records in this range.
+fn cursors(list: &[Stamped], range: Range<usize>) -> Vec<String> {
+    let (before, rest) = list.split_at(range.start);
+    let stamp = rest.first().map(|row| &row.stamp);
+    let mut nth = before.iter().rev().take_while(|row| Some(&row.stamp) == stamp).count();
+    let cursor = |at: usize| {
+        if at > range.start && list[at - 1].stamp != list[at].stamp {
+            nth = 0;
+        }
+        nth += 1;
+        Cursor::of(&list[at + 1 - nth..=at]).to_string()
+    };
+    range.clone().map(cursor).collect()
 }
 
 /// Which fields to keep.
@@ -193,73 +203,12 @@ impl<'a> Fields<'a> {
         }
         let mut edit = record.edit();
         if !self.all {
-            for (key, _) in record.json().fields() {
-                if self.names.binary_search(&key.as_ref()).is_err() {
-                    edit = edit.remove(&key);
-                }
-            }
+            edit = edit.retain(|key| self.names.binary_search(&key).is_ok());
         }
         if self.cursor {
             edit = edit.set(CURSOR, cursor);
         }
         edit.into_record()
-    }
-}
-
-/// Where in the order a record stands: its stamp, how many of the same stamp come before it, and its id.
-#[derive(Debug, PartialEq, Eq)]
-struct Cursor {
-    nth: usize,
-    stamp: String,
-    /// As JSON text; empty = the record has none.
-    id: String,
-}
-
-const CURSOR_MARK: &str = "c1-";
-
-impl Cursor {
-    fn of(row: &Stamped, nth: usize) -> Self {
-        Self { nth, stamp: row.stamp.clone(), id: row.id().to_owned() }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        let mut parts = text.strip_prefix(CURSOR_MARK)?.split('-');
-        let nth = parts.next()?.parse().ok()?;
-        let mut unhex = || {
-            let digits = parts.next()?.as_bytes();
-            let bytes: Option<Vec<u8>> = digits
-                .chunks(2)
-                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                .collect();
-            String::from_utf8(bytes?).ok()
-        };
-        let (stamp, id) = (unhex()?, unhex()?);
-        parts.next().is_none().then_some(Self { nth, stamp, id })
-    }
-
-    /// Index of the first record behind the cursor's. If that one was removed meanwhile, what stood
-    /// behind it is now in its place.
-    fn position(&self, list: &[Stamped], order: fn(&str, &str) -> Ordering) -> usize {
-        let first = list.partition_point(|row| order(&row.stamp, &self.stamp).is_lt());
-        let ties = list[first..].iter().take_while(|row| row.stamp == self.stamp).count();
-        let ties = &list[first..first + ties];
-        let same = |row: &Stamped| row.id() == self.id;
-        if ties.get(self.nth).is_some_and(same) {
-            return first + self.nth + 1;
-        }
-        match ties.iter().position(same) {
-            Some(at) => first + at + 1,
-            None => first + self.nth.min(ties.len()),
-        }
-    }
-}
-
-impl std::fmt::Display for Cursor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{CURSOR_MARK}{}-", self.nth)?;
-        self.stamp.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        f.write_str("-")?;
-        self.id.bytes().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 

@@ -67,6 +67,10 @@ fn fields_are_chosen_and_keep_their_order() {
         let rows = rows(Page { fields, ..Page::default() }.oldest_first(list.clone()));
         assert_eq!(rows, [Record::parse(want).unwrap()], "{fields}");
     }
+    // No name in UTF-8 is half of a pair of surrogates.
+    let odd = [Record::parse(r#"{"\ud800":1,"\u0061":2}"#).unwrap()];
+    let chosen = rows(Page { fields: "a,\u{fffd}", ..Page::default() }.oldest_first(odd.to_vec()));
+    assert_eq!(chosen, [Record::parse(r#"{"a":2}"#).unwrap()]);
     let entries = [Record::parse("7").unwrap(), Record::parse(r#"{"a":1,"b":2}"#).unwrap()];
     let chosen = rows(Page { fields: "b,cursor", ..Page::default() }.in_order(entries.to_vec()));
     assert_eq!(chosen, [entries[0].clone(), Record::parse(r#"{"b":2,"cursor":"2"}"#).unwrap()]);
@@ -118,8 +122,72 @@ proptest! {
         prop_assert_eq!(seen.iter().map(stamp).collect::<Vec<_>>(), want);
     }
 
+    /// Walking page by page, with a number of records going after each page, misses none that stays.
     #[test]
-    fn any_text_is_a_cursor_or_not(text in "(c1-)?[0-9]{0,21}-?(([0-7][0-9a-f])|[c-f89+é][0-9a-f]?){0,5}-?([0-7][0-9a-f]){0,5}.{0,1}") {
+    fn what_stays_is_seen_whatever_goes(
+        stamps in proptest::collection::vec("[0-1]", 0..60),
+        gone in proptest::collection::vec(proptest::collection::vec(any::<proptest::sample::Index>(), 0..30), 0..60),
+        limit in 1_u32..24,
+        newest in any::<bool>(),
+    ) {
+        let mut list: Vec<Record> =
+            stamps.iter().enumerate().map(|(at, stamp)| record(&format!("r{at}"), stamp)).collect();
+        let listed = |list: Vec<Record>, after: &str| {
+            let page = page(limit, after);
+            rows(if newest { page.newest_first(list) } else { page.oldest_first(list) })
+        };
+        let mut gone = gone.into_iter();
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let part = listed(list.clone(), &after);
+            let Some(last) = part.last() else { break };
+            after = field(last, CURSOR);
+            seen.extend(part.iter().map(|row| field(row, "id")));
+            for index in gone.next().unwrap_or_default() {
+                if !list.is_empty() {
+                    list.remove(index.index(list.len()));
+                }
+            }
+        }
+        for row in list {
+            prop_assert!(seen.contains(&field(&row, "id")));
+        }
+    }
+
+    #[test]
+    fn any_text_is_a_cursor_or_not(text in "(c1-)?[0-9]{0,21}-?(([0-7][0-9a-f])|[c-f89+é][0-9a-f]?){0,5}-?([0-7][0-9a-f]){0,5}(-[0-9a-f]{0,9})?.{0,1}") {
         let _ = Cursor::parse(&text);
     }
+}
+
+#[test]
+fn a_page_goes_on_when_all_that_was_shown_is_gone() {
+    for count in [6, 60] {
+        let mut list: Vec<Record> = (0..count).map(|at| record(&format!("r{at}"), "1")).collect();
+        let (mut seen, mut after) = (0, String::new());
+        loop {
+            let part = rows(page(count / 3, &after).oldest_first(list.clone()));
+            let Some(last) = part.last() else { break };
+            after = field(last, CURSOR);
+            seen += part.len();
+            list.retain(|row| part.iter().all(|shown| field(shown, "id") != field(row, "id")));
+        }
+        assert_eq!((seen, list.len()), (count as usize, 0));
+    }
+}
+
+#[test]
+fn a_record_that_was_shown_is_not_shown_again_for_those_that_went_beside_it() {
+    let list: Vec<Record> = (0..40).map(|at| record(&format!("r{at}"), "1")).collect();
+    let shown = rows(page(30, "").oldest_first(list.clone()));
+    let cursor = field(&shown[29], CURSOR);
+    assert_eq!(Cursor::parse(&cursor).unwrap().to_string(), cursor);
+    let left = |gone: std::ops::Range<usize>| {
+        let left = list.iter().enumerate().filter(|(at, _)| !gone.contains(at));
+        let left = left.map(|(_, row)| row.clone()).collect();
+        field(&rows(page(1, &cursor).oldest_first(left))[0], "id")
+    };
+    assert_eq!(left(14..30), "r30");
+    // Further back than a cursor remembers: some are shown once more.
+    assert_eq!(left(13..30), "r0");
 }
