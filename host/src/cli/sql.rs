@@ -83,10 +83,9 @@ pub(super) fn params(text: &str) -> Result<serde_json::Map<String, serde_json::V
 
 /// The rows in aligned columns, for a person.
 fn print(answer: &Answer) -> Result<(), HostError> {
-    let mut rows = vec![
-        answer.columns.iter().map(|name| visible::line(name).into_owned()).collect::<Vec<_>>(),
-    ];
-    rows.push(answer.columns.iter().map(|name| "-".repeat(visible::width(name).max(1))).collect());
+    let mut rows =
+        vec![answer.names().map(|name| visible::line(name).into_owned()).collect::<Vec<_>>()];
+    rows.push(answer.names().map(|name| "-".repeat(visible::width(name).max(1))).collect());
     for row in Json::trusted(&answer.rows).items() {
         rows.push(row.fields().map(|(_, value)| cell(value)).collect());
     }

@@ -130,7 +130,7 @@ fn report(outcome: &Outcome) -> Result<(), HostError> {
                 vec![
                     id.clone(),
                     "ok".to_owned(),
-                    format!("{count} of {}", answer.columns.join(", ")),
+                    format!("{count} of {}", answer.names().collect::<Vec<_>>().join(", ")),
                 ]
             }
             Err(error) => vec![

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use super::error::SqlError;
 use super::limits::Limits;
+use super::table::Declared;
 
 /// The rows of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// Column names, all different, in select order.
-    pub columns: Vec<String>,
+    /// The columns in select order, with names that are all different.
+    pub columns: Vec<Declared>,
     /// The rows: a JSON list of objects.
     pub rows: String,
     /// How many rows there are.
@@ -19,10 +20,15 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The names of the columns.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
     /// Appends `{"columns": […], "rows": […]}`.
     pub fn write(&self, out: &mut String) {
         out.push_str("{\"columns\":[");
-        for (at, name) in self.columns.iter().enumerate() {
+        for (at, name) in self.names().enumerate() {
             if at > 0 {
                 out.push(',');
             }
@@ -37,7 +43,7 @@ impl Answer {
 /// Writes rows as an engine gives them, within the limits.
 pub struct Rows<'a> {
     limits: &'a Limits,
-    columns: Vec<String>,
+    columns: Vec<Declared>,
     /// `"name":` of each column.
     keys: Vec<String>,
     rows: String,
@@ -50,17 +56,19 @@ pub struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// For columns that the engine names so; names that clash are told apart. Rows beyond `keep` are
     /// left out.
-    pub fn new<S: AsRef<str>>(names: &[S], limits: &'a Limits, keep: Option<usize>) -> Self {
-        let columns = distinct(names);
-        let keys = columns
-            .iter()
-            .map(|name| {
-                let mut key = String::new();
-                json_text::quote(name, &mut key);
-                key.push(':');
-                key
-            })
-            .collect();
+    pub fn new(mut columns: Vec<Declared>, limits: &'a Limits, keep: Option<usize>) -> Self {
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let names = distinct(&names);
+        let key = |name: &String| {
+            let mut key = String::new();
+            json_text::quote(name, &mut key);
+            key.push(':');
+            key
+        };
+        let keys = names.iter().map(key).collect();
+        for (column, name) in columns.iter_mut().zip(names) {
+            column.name = name;
+        }
         Self { limits, columns, keys, rows: "[".to_owned(), count: 0, column: 0, keep, cut: false }
     }
 

@@ -256,9 +256,8 @@ impl Dispatched<'_> {
 }
 
 fn columns(descriptor: &Descriptor) -> Vec<Declared> {
-    let declared = |column: &sdk::host::ColumnDescriptor| Declared {
-        name: column.name.clone(),
-        kind: Some(Kind::of_letter(&column.kind)),
+    let declared = |column: &sdk::host::ColumnDescriptor| {
+        Declared::new(column.name.clone(), Some(Kind::of_letter(&column.kind)))
     };
     descriptor.columns.iter().map(declared).collect()
 }

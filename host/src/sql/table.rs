@@ -56,21 +56,32 @@ pub enum Body {
 }
 
 /// A column that an answer has in any case.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Declared {
     /// The key.
     pub name: String,
     /// Its type, if it is known before the cells are; a cell that does not fit makes the column JSON.
     pub kind: Option<Kind>,
+    /// The type in the words of the engine that made the answer, if that says more.
+    pub sql_type: Option<String>,
+}
+
+impl Declared {
+    /// Of this type, or of the one that its cells have.
+    pub fn new(name: impl Into<String>, kind: Option<Kind>) -> Self {
+        Self { name: name.into(), kind, sql_type: None }
+    }
 }
 
 /// A column of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Its name in SQL: the key, or `key_1` if an earlier key differs only in case.
     pub name: String,
     /// Its type.
     pub kind: Kind,
+    /// The type in the words of the engine that made the answer, if that says more.
+    pub sql_type: Option<String>,
 }
 
 /// Rows and typed columns.
@@ -120,9 +131,7 @@ impl Table {
     /// # Errors
     /// As [`Table::new`].
     pub fn of_answer(answer: &Answer) -> Result<Self, TooLarge> {
-        let declared =
-            answer.columns.iter().map(|name| Declared { name: name.clone(), kind: None });
-        Self::new(&declared.collect::<Vec<_>>(), Body::Value(answer.rows.clone()))
+        Self::new(&answer.columns, Body::Value(answer.rows.clone()))
     }
 
     /// The columns, in order; at least one.

@@ -131,6 +131,7 @@ impl Scan {
             let mut key = String::new();
             json_text::quote(&column.name, &mut key);
             let at = scan.column(&column.name);
+            scan.columns[at].sql_type.clone_from(&column.sql_type);
             scan.keys.insert(key, at);
         }
         scan
@@ -175,7 +176,7 @@ impl Scan {
             self.names.insert(lower, free + 1);
         }
         self.names.insert(name.to_ascii_lowercase(), 1);
-        self.columns.push(Column { name, kind: Kind::Text });
+        self.columns.push(Column { name, kind: Kind::Text, sql_type: None });
         self.seen.push(Seen::default());
         self.last.push(None);
         self.columns.len() - 1
@@ -257,7 +258,9 @@ impl Scan {
     fn finish(mut self, records: Vec<String>) -> Result<Table, TooLarge> {
         self.starts.push(u32::try_from(self.cells.len()).map_err(|_| TooLarge)?);
         for (at, column) in self.columns.iter_mut().enumerate() {
-            column.kind = self.seen[at].kind(self.declared.get(at).copied().flatten());
+            let declared = self.declared.get(at).copied().flatten();
+            column.kind = self.seen[at].kind(declared);
+            column.sql_type = column.sql_type.take().filter(|_| declared == Some(column.kind));
         }
         let indexes = self.columns.iter().map(|_| OnceLock::new()).collect();
         Ok(Table {

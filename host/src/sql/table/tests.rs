@@ -5,10 +5,7 @@ use super::*;
 fn declared(columns: &[(&str, &str)]) -> Vec<Declared> {
     columns
         .iter()
-        .map(|(name, letter)| Declared {
-            name: (*name).to_owned(),
-            kind: Some(Kind::of_letter(letter)),
-        })
+        .map(|(name, letter)| Declared::new(*name, Some(Kind::of_letter(letter))))
         .collect()
 }
 

@@ -179,10 +179,7 @@ impl Operations for Fixture {
             columns: columns
                 .split(' ')
                 .filter_map(|column| column.split_once(':'))
-                .map(|(name, kind)| Declared {
-                    name: name.to_owned(),
-                    kind: Some(Kind::of_letter(kind)),
-                })
+                .map(|(name, kind)| Declared::new(name, Some(Kind::of_letter(kind))))
                 .collect(),
             filters: if address.op == "list_cards" && self.by_parts {
                 vec![Filter { param: "task".to_owned(), column: "taskId".to_owned() }]

@@ -4,12 +4,18 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value, json};
 
+use super::cases::shared_duckdb;
 use super::fixture::Fixture;
+use crate::sql::engine::Engine;
 use crate::sql::engine::sqlite::Sqlite;
 use crate::sql::{Addressed, Limits, Sql};
 
 fn run(fixture: &Fixture, body: Value) -> Value {
-    let sql = Sql::new(Box::new(Sqlite), Limits::default());
+    run_on(Box::new(Sqlite), fixture, body)
+}
+
+fn run_on(engine: Box<dyn Engine>, fixture: &Fixture, body: Value) -> Value {
+    let sql = Sql::new(engine, Limits::default());
     let at = Addressed { workspace: "_core", project: "feedback-management" };
     serde_json::from_str(&sql.widget(fixture, at, body.to_string().as_bytes()).expect("a reply"))
         .expect("JSON")
@@ -57,6 +63,63 @@ fn a_runner_is_cut_aloud_and_only_without_a_limit_of_its_own() {
         let reply = run(&fixture(), runner(sql));
         assert_eq!(reply["data"]["q0"]["rows"], json!([{"n": rows}]), "{sql}");
         assert_eq!(reply["warnings"].as_array().map(Vec::len), Some(warnings), "{sql}");
+    }
+}
+
+#[test]
+fn a_runner_keeps_the_types_of_its_columns_with_any_rows_and_with_none() {
+    let cards = json!([{"id": "c1", "summary": "s", "taskId": "t", "payload": "text", "createdAt": "2026-03-04T09:10:11.123Z"}]);
+    let files = |cards: &Value| Map::from_iter([("state/cards.json".to_owned(), cards.clone())]);
+    let read = |engine, cards: &Value, source: &str, query: &str| {
+        let config = json!({"type": "sql-runner", "props": {"name": "src", "sql": source},
+            "children": [metric(query)]});
+        let reply = run_on(engine, &Fixture::new(&files(cards)), json!({"config": config}));
+        assert_eq!(reply["errors"], json!({}), "{source}: {query}");
+        reply["data"]["q0"]["rows"].clone()
+    };
+    let payload = "SELECT payload->>'$.k' AS k FROM {{src}}";
+    let all = "SELECT * FROM {{list_cards}}";
+    let sqlite = || Box::new(Sqlite) as Box<dyn Engine>;
+    assert_eq!(read(sqlite(), &cards, all, payload), json!([{"k": null}]));
+    assert_eq!(read(sqlite(), &json!([]), all, payload), json!([]));
+    for (source, query, want) in [
+        (all, payload, json!({"k": null})),
+        (
+            "SELECT length(summary) AS n, NULL::DOUBLE AS x FROM {{list_cards}}",
+            "SELECT sum(n) + 1 AS n, sum(x) AS x FROM {{src}}",
+            json!({"n": 2, "x": null}),
+        ),
+        (
+            "SELECT createdAt::TIMESTAMP AS ts FROM {{list_cards}}",
+            "SELECT date_trunc('day', ts) - INTERVAL 1 DAY AS day FROM {{src}}",
+            json!({"day": "2026-03-03 00:00:00"}),
+        ),
+        (
+            "SELECT createdAt::DATE AS d, 2::INTEGER AS n FROM {{list_cards}}",
+            "SELECT d + n AS d FROM {{src}}",
+            json!({"d": "2026-03-06"}),
+        ),
+        (
+            "SELECT 9007199254740993.25::DECIMAL(18,2) AS m, true AS b FROM {{list_cards}}",
+            "SELECT (m + 1)::VARCHAR AS m, NOT b AS b FROM {{src}}",
+            json!({"b": false, "m": "9007199254740994.25"}),
+        ),
+        (
+            "SELECT 18446744073709551616::HUGEINT AS h, '12:30:00'::TIME AS t, INTERVAL '1 month 2 days' AS i FROM {{list_cards}}",
+            "SELECT (h - 18446744073709551615)::INT AS h, t + i AS t, DATE '2026-01-01' + i AS i FROM {{src}}",
+            json!({"h": 1, "i": "2026-02-03 00:00:00", "t": "12:30:00"}),
+        ),
+        (
+            "SELECT 1.5::FLOAT AS f, 'a\\x00'::BLOB AS z, '2026-03-04 10:00:00+02'::TIMESTAMPTZ AS tz, 'b'::ENUM('b') AS e, [1] AS l FROM {{list_cards}}",
+            "SELECT f * 2 AS f, octet_length(z) AS z, epoch(tz) AS tz, e || l AS e FROM {{src}}",
+            json!({"e": "b[1]", "f": 3.0, "tz": 1_772_611_200.0, "z": 2}),
+        ),
+    ] {
+        let Some(engine) = shared_duckdb() else { return };
+        assert_eq!(read(engine, &cards, source, query), json!([want]), "{source}");
+        let Some(engine) = shared_duckdb() else { return };
+        // Totals have a row in any case.
+        assert!(read(engine, &json!([]), source, query).is_array());
     }
 }
 

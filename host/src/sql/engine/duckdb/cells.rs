@@ -129,7 +129,7 @@ mod tests {
             ("b", Kind::Boolean),
             ("j", Kind::Json),
         ]
-        .map(|(name, kind)| Declared { name: name.to_owned(), kind: Some(kind) });
+        .map(|(name, kind)| Declared::new(name, Some(kind)));
         let record = |n: usize| {
             let text = if n == 7 { "\u{e9}".repeat(BYTES) } else { "t".repeat(n % 3) };
             format!(r#"{{"a":"{text}","n":{n},"x":1.5,"b":true,"j":[1, {n}]}}"#)

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use libloading::Library;
 
 pub(super) use filling::{Appender, Writer, WrittenType};
-pub(super) use statement::{Prepared, ReadType, Statements};
+pub(super) use statement::{Prepared, ReadType, ResultColumn, Statements};
 
 use rows::{RawResult, Rows};
 
@@ -82,6 +82,8 @@ functions! {
     prepared_statement_column_logical_type(Pointer, Idx) -> Pointer;
     get_type_id(Pointer) -> i32;
     logical_type_get_alias(Pointer) -> *mut c_char;
+    decimal_width(Pointer) -> u8;
+    decimal_scale(Pointer) -> u8;
     logical_type_set_alias(Pointer, Text);
     create_logical_type(i32) -> Pointer;
     destroy_logical_type(*mut Pointer);

@@ -3,15 +3,15 @@
 
 use json_text::Specials;
 
-use super::ffi::ReadType;
+use super::ffi::{ReadType, ResultColumn};
 use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::table::compact;
 
 /// The statement around the user's: every column as text, by its type and its place.
-pub(super) fn around(sql: &str, columns: &[(String, ReadType)]) -> String {
+pub(super) fn around(sql: &str, columns: &[ResultColumn]) -> String {
     let mut out = "SELECT ".to_owned();
     let mut names = String::new();
-    for (at, (_, read)) in columns.iter().enumerate() {
+    for (at, ResultColumn { read, .. }) in columns.iter().enumerate() {
         let comma = if at > 0 { ", " } else { "" };
         match read {
             ReadType::Nested => out.push_str(&format!("{comma}CAST(to_json(c{at}) AS VARCHAR)")),

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use super::cells::Block;
-use super::ffi::{Appender, Connection, Prepared, WrittenType};
+use super::ffi::{Appender, Connection, Prepared, ResultColumn, WrittenType};
 use super::opened::{Looked, Opened};
 use super::result::{around, write};
 use crate::sql::answer::{Answer, Rows};
@@ -66,8 +66,13 @@ impl<'q> Session<'q> {
                     Kind::Boolean => ("BOOLEAN", WrittenType::Boolean),
                     Kind::Json => ("JSON", WrittenType::Json),
                 };
-                types.push(written);
+                types.push(match written {
+                    WrittenType::Json if column.sql_type.is_some() => WrittenType::Varchar,
+                    written => written,
+                });
                 let comma = if at > 0 { "," } else { "" };
+                // What its cells are is turned into it as they are added.
+                let sql = column.sql_type.as_deref().unwrap_or(sql);
                 let name = column.name.replace('"', "\"\"");
                 create.push_str(&format!("{comma}\"{name}\" {sql}"));
             }
@@ -233,8 +238,8 @@ fn answer(
     }
     let prepared = statements.prepare(statements.count() - 1)?;
     check(&prepared)?;
-    let names = columns.iter().map(|(name, _)| name).collect::<Vec<_>>();
-    let mut out = Rows::new(&names, limits, keep);
+    let declared = columns.iter().map(|column| column.declared.clone()).collect();
+    let mut out = Rows::new(declared, limits, keep);
     let mut rows = prepared.stream()?;
     while let Some(chunk) = rows.chunk()? {
         let texts = (0..columns.len()).map(|at| chunk.column(at)).collect::<Vec<_>>();
@@ -242,7 +247,7 @@ fn answer(
             if !out.begin()? {
                 return Ok(out.finish());
             }
-            for (texts, (_, read)) in texts.iter().zip(&columns) {
+            for (texts, ResultColumn { read, .. }) in texts.iter().zip(&columns) {
                 let text = texts.get(row);
                 out.cell(text.map_or(0, str::len), |out| write(text, *read, out))?;
             }

@@ -12,7 +12,7 @@ use crate::sql::engine::Query;
 use crate::sql::error::SqlError;
 use crate::sql::feed::{Feed, Part, Parts, Wants};
 use crate::sql::limits::Limits;
-use crate::sql::table::{Body, Column, Declared, Kind, Table};
+use crate::sql::table::{Body, Column, Declared, Table};
 
 /// A question ([`Ask`]).
 pub(super) const ASK: u8 = b'a';
@@ -71,7 +71,7 @@ pub(super) struct Ask {
 #[derive(Debug, Serialize, Deserialize)]
 struct Shape {
     name: String,
-    columns: Vec<(String, Kind)>,
+    columns: Vec<Column>,
     /// `None` when all of it has been read.
     parts: Option<PartsRead>,
 }
@@ -87,7 +87,7 @@ impl Ask {
     pub(super) fn of(query: &Query<'_>) -> Self {
         let tables = query.tables.iter().map(|(name, feed)| Shape {
             name: name.clone(),
-            columns: feed.columns().iter().map(|it| (it.name.clone(), it.kind)).collect(),
+            columns: feed.columns().to_vec(),
             parts: match feed {
                 Feed::Whole(_) => None,
                 Feed::Parts(parts) => {
@@ -107,32 +107,29 @@ impl Ask {
 
     /// The tables, without rows.
     pub(super) fn tables(&self) -> io::Result<Vec<(String, Feed)>> {
-        let table = |shape: &Shape| {
-            let declared = shape
-                .columns
-                .iter()
-                .map(|(name, kind)| Declared { name: name.clone(), kind: Some(*kind) });
-            let empty = Table::new(&declared.collect::<Vec<_>>(), Body::Records(Vec::new()));
-            let empty = Arc::new(empty.map_err(io::Error::other)?);
-            let feed = match &shape.parts {
-                None => Feed::Whole(empty),
-                Some(PartsRead { by, known }) => {
-                    let columns = shape.columns.iter();
-                    let part = |(column, text): &(usize, String)| {
-                        (Part { column: *column, text: text.clone() }, Arc::clone(&empty))
-                    };
-                    Feed::Parts(Arc::new(Parts {
-                        columns: columns
-                            .map(|(name, kind)| Column { name: name.clone(), kind: *kind })
-                            .collect(),
-                        by: by.clone(),
-                        known: known.iter().map(part).collect(),
-                        moment: None,
-                    }))
-                }
+        let table =
+            |shape: &Shape| {
+                let declared = shape.columns.iter().map(|Column { name, kind, sql_type }| {
+                    Declared { name: name.clone(), kind: Some(*kind), sql_type: sql_type.clone() }
+                });
+                let empty = Table::new(&declared.collect::<Vec<_>>(), Body::Records(Vec::new()));
+                let empty = Arc::new(empty.map_err(io::Error::other)?);
+                let feed = match &shape.parts {
+                    None => Feed::Whole(empty),
+                    Some(PartsRead { by, known }) => {
+                        let part = |(column, text): &(usize, String)| {
+                            (Part { column: *column, text: text.clone() }, Arc::clone(&empty))
+                        };
+                        Feed::Parts(Arc::new(Parts {
+                            columns: shape.columns.clone(),
+                            by: by.clone(),
+                            known: known.iter().map(part).collect(),
+                            moment: None,
+                        }))
+                    }
+                };
+                Ok((shape.name.clone(), feed))
             };
-            Ok((shape.name.clone(), feed))
-        };
         self.tables.iter().map(table).collect()
     }
 }
@@ -153,7 +150,7 @@ pub(super) enum Said {
     /// The first question may come, or the rows of the tables.
     Ready,
     /// It has run; its rows follow.
-    Answer { columns: Vec<String>, count: usize, cut: bool },
+    Answer { columns: Vec<Declared>, count: usize, cut: bool },
     /// It is refused, or took too much.
     Refused(String),
     /// It took too long.

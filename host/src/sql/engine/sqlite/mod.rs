@@ -23,7 +23,7 @@ use crate::sql::error::{SqlError, names};
 use crate::sql::feed::{Feed, Wants};
 use crate::sql::lexer::{Dialect, Piece, split};
 use crate::sql::limits::Limits;
-use crate::sql::table::{Kind, compact};
+use crate::sql::table::{Declared, Kind, compact};
 
 mod functions;
 mod records;
@@ -167,10 +167,13 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
         return Ok(Outcome::Wants(wants));
     }
     let kinds = own_kinds.cloned().unwrap_or_else(|| kinds(&statement, query));
-    let names = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     // The arms of a compound may mix: there a cell is JSON only if it can be.
     let mixed = own_kinds.is_none() && kinds.contains(&Some(Kind::Json)) && is_compound(query.sql);
-    let mut out = Rows::new(&names, query.limits, query.keep);
+    let columns = statement.column_names().zip(&kinds);
+    // Which cells of a mixed column are JSON is told one by one.
+    let known = |kind: &Kind| !mixed || *kind != Kind::Json;
+    let columns = columns.map(|(name, kind)| Declared::new(name, kind.filter(known)));
+    let mut out = Rows::new(columns.collect(), query.limits, query.keep);
     let mut rows = statement.query([]).map_err(|error| fault(&error, query))?;
     loop {
         let row = match rows.next() {

@@ -5,6 +5,7 @@ use std::ptr;
 
 use super::rows::{RawResult, Rows};
 use super::{Connection, Functions, Idx, OK, Pointer, copied};
+use crate::sql::table::{Declared, Kind};
 
 /// `DUCKDB_STATEMENT_TYPE_SELECT` and `…_CREATE`.
 const SELECT: i32 = 1;
@@ -21,6 +22,13 @@ pub(in crate::sql::engine::duckdb) enum ReadType {
     Nested,
     /// Everything whose text is its value.
     Text,
+}
+
+/// A column of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::sql::engine::duckdb) struct ResultColumn {
+    pub(in crate::sql::engine::duckdb) read: ReadType,
+    pub(in crate::sql::engine::duckdb) declared: Declared,
 }
 
 /// The statements of a text.
@@ -91,8 +99,8 @@ impl Prepared<'_> {
         unsafe { (self.api.nparams)(self.raw) }
     }
 
-    /// Names and types of its columns.
-    pub(in crate::sql::engine::duckdb) fn columns(&self) -> Vec<(String, ReadType)> {
+    /// Its columns.
+    pub(in crate::sql::engine::duckdb) fn columns(&self) -> Vec<ResultColumn> {
         // SAFETY: the statement is alive, and every column asked for is below the count.
         let count = unsafe { (self.api.prepared_statement_column_count)(self.raw) };
         (0..count)
@@ -104,27 +112,62 @@ impl Prepared<'_> {
                 // SAFETY: as above; the type is ours to destroy.
                 let mut raw =
                     unsafe { (self.api.prepared_statement_column_logical_type)(self.raw, at) };
-                let read = self.read_type(raw);
+                let (read, kind, sql_type) = self.column_type(raw);
                 // SAFETY: given once, destroyed once.
                 unsafe { (self.api.destroy_logical_type)(&raw mut raw) };
-                (name, read)
+                ResultColumn { read, declared: Declared { name, kind, sql_type } }
             })
             .collect()
     }
 
-    fn read_type(&self, raw: Pointer) -> ReadType {
+    /// How a column is read, what its cells are as JSON, and its type in SQL where that says more.
+    fn column_type(&self, raw: Pointer) -> (ReadType, Option<Kind>, Option<String>) {
         // SAFETY: the type is alive; the alias is ours to free.
         let (id, alias) =
             unsafe { ((self.api.get_type_id)(raw), (self.api.logical_type_get_alias)(raw)) };
         let alias = self.api.taken(alias);
+        let of = |read, kind, sql_type: &str| (read, Some(kind), Some(sql_type.to_owned()));
+        let integer = |sql_type| of(ReadType::Number, Kind::Integer, sql_type);
+        // What may not fit 64 bits goes as it is written.
+        let large = |sql_type| of(ReadType::Number, Kind::Json, sql_type);
+        let text = |sql_type| of(ReadType::Text, Kind::Text, sql_type);
         match id {
-            1 => ReadType::Boolean,
-            // TINYINT … DOUBLE, HUGEINT, DECIMAL, UHUGEINT, BIGNUM.
-            2..=11 | 16 | 19 | 32 | 35 => ReadType::Number,
-            17 if alias == "JSON" => ReadType::Json,
+            1 => (ReadType::Boolean, Some(Kind::Boolean), None),
+            2 => integer("TINYINT"),
+            3 => integer("SMALLINT"),
+            4 => integer("INTEGER"),
+            5 => (ReadType::Number, Some(Kind::Integer), None),
+            6 => integer("UTINYINT"),
+            7 => integer("USMALLINT"),
+            8 => integer("UINTEGER"),
+            9 => large("UBIGINT"),
+            10 => of(ReadType::Number, Kind::Double, "FLOAT"),
+            11 => (ReadType::Number, Some(Kind::Double), None),
+            12 => text("TIMESTAMP"),
+            13 => text("DATE"),
+            14 => text("TIME"),
+            15 => text("INTERVAL"),
+            16 => large("HUGEINT"),
+            17 if alias == "JSON" => (ReadType::Json, Some(Kind::Json), None),
+            17 => (ReadType::Text, Some(Kind::Text), None),
+            18 => text("BLOB"),
+            19 => {
+                // SAFETY: the type is alive, and a decimal.
+                let (width, scale) =
+                    unsafe { ((self.api.decimal_width)(raw), (self.api.decimal_scale)(raw)) };
+                large(&format!("DECIMAL({width},{scale})"))
+            }
+            20 => text("TIMESTAMP_S"),
+            21 => text("TIMESTAMP_MS"),
+            22 => text("TIMESTAMP_NS"),
+            27 => text("UUID"),
+            30 => text("TIMETZ"),
+            31 => text("TIMESTAMPTZ"),
+            32 => large("UHUGEINT"),
+            35 => large("BIGNUM"),
             // LIST, STRUCT, MAP, UNION, ARRAY, VARIANT.
-            24..=26 | 28 | 33 | 41 => ReadType::Nested,
-            _ => ReadType::Text,
+            24..=26 | 28 | 33 | 41 => (ReadType::Nested, Some(Kind::Json), None),
+            _ => (ReadType::Text, None, None),
         }
     }
 
