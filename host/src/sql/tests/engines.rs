@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::cases::duckdb;
 use super::fixture::Fixture;
 use crate::sql::engine::{Engine, sqlite::Sqlite};
+use crate::sql::error::SqlError;
 use crate::sql::{Addressed, Limits, Request, Sql};
 
 const AT: Addressed<'_> = Addressed { workspace: "_core", project: "feedback-management" };
@@ -31,10 +32,95 @@ fn cards() -> Fixture {
 }
 
 fn rows(sql: &Sql, statement: &str, params: Value) -> Result<Value, u16> {
+    let answer = answer(sql, &cards(), statement, params).map_err(|error| error.status())?;
+    Ok(serde_json::from_str(&answer).expect("rows are JSON"))
+}
+
+fn answer(
+    sql: &Sql,
+    fixture: &Fixture,
+    statement: &str,
+    params: Value,
+) -> Result<String, SqlError> {
     let params = params.as_object().cloned().unwrap_or_default();
     let request = Request { sql: statement.to_owned(), params, ..Request::default() };
-    let answer = sql.run(&cards(), AT, &request).map_err(|error| error.status())?;
-    Ok(serde_json::from_str(&answer.rows).expect("rows are JSON"))
+    sql.run(fixture, AT, &request).map(|answer| answer.rows)
+}
+
+#[test]
+fn an_integer_beside_a_boolean_stays_a_number() {
+    let files = json!({"state/tasks.json": [{"id": "a", "createdAt": "1"}, {"id": "b", "createdAt": "2"}],
+        "state/runs.json": [{"id": "r", "taskId": "a", "status": "started", "createdAt": "1"}]});
+    let fixture = Fixture::new(files.as_object().unwrap());
+    for (name, engine) in engines() {
+        let sql = Sql::new(engine, Limits::default());
+        let tasks = "{{_core.task-management.read}}";
+        for (statement, want) in [
+            (
+                format!(
+                    "SELECT isLive AS v FROM {tasks} UNION ALL SELECT liveRunCount FROM {tasks}"
+                ),
+                json!([1, 0, 1, 0]),
+            ),
+            (
+                format!(
+                    "SELECT liveRunCount AS v FROM {tasks} UNION ALL SELECT isLive FROM {tasks}"
+                ),
+                json!([1, 0, 1, 0]),
+            ),
+            (
+                format!(
+                    "SELECT isLive AS v FROM {tasks} UNION ALL SELECT count(*) FROM {tasks} WHERE id = 'a'"
+                ),
+                json!([1, 0, 1]),
+            ),
+            (
+                format!(
+                    "SELECT v FROM (SELECT isLive AS v FROM {tasks} UNION ALL SELECT isLive FROM {tasks}) AS q"
+                ),
+                json!([true, false, true, false]),
+            ),
+        ] {
+            let rows = answer(&sql, &fixture, &statement, json!({})).unwrap();
+            let rows: Value = serde_json::from_str(&rows).unwrap();
+            let cells = rows.as_array().unwrap().iter().map(|row| row["v"].clone());
+            assert_eq!(cells.collect::<Value>(), want, "{name}: {statement}");
+        }
+    }
+}
+
+#[test]
+fn a_number_beyond_a_double_leaves_its_json_json() {
+    let cards =
+        r#"[{"id": "a", "payload": {"n": 1e400, "t": "nan"}}, {"id": "b", "payload": [1]}]"#;
+    let files =
+        Map::from_iter([("state/cards.json".to_owned(), serde_json::from_str(cards).unwrap())]);
+    for (name, engine) in engines() {
+        let sql = Sql::new(engine, Limits::default());
+        for statement in [
+            "SELECT payload AS p FROM {{list_cards}} WHERE id = 'a'",
+            "SELECT payload AS p FROM {{list_cards}} WHERE id = 'a' UNION ALL SELECT payload FROM {{list_cards}} WHERE id = 'c'",
+        ] {
+            let rows = answer(&sql, &Fixture::new(&files), statement, json!({})).unwrap();
+            assert!(
+                [r#"[{"p":{"n":1e400,"t":"nan"}}]"#, r#"[{"p":{"n":1e+400,"t":"nan"}}]"#]
+                    .contains(&&*rows),
+                "{name}: {statement}: {rows}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_sqlite_lacks_may_be_found_in_the_other_engine() {
+    let sql = Sql::new(Box::new(Sqlite), Limits::default());
+    for statement in [
+        "SELECT sum(big)::DECIMAL(10,2) AS d FROM {{list_cards}}",
+        "SELECT epoch_ns(id) FROM {{list_cards}}",
+    ] {
+        let error = answer(&sql, &cards(), statement, json!({})).unwrap_err().to_string();
+        assert!(error.contains("`--sql-engine duckdb`"), "{statement}: {error}");
+    }
 }
 
 #[test]
@@ -78,7 +164,8 @@ fn what_is_refused_leaves_the_engine_working() {
     let deep = format!("SELECT {}1{}", "(".repeat(50_000), ")".repeat(50_000));
     let wide = format!("SELECT {}1", "1 + ".repeat(50_000));
     for (name, engine) in engines() {
-        let limits = Limits { time: Duration::from_millis(300), rows: 1_000, ..Limits::default() };
+        // Long enough for the others, on a machine that has much else to do.
+        let limits = Limits { time: Duration::from_secs(3), rows: 1_000, ..Limits::default() };
         let sql = Sql::new(engine, limits);
         for (statement, allowed) in [
             ("SELECT ?", &[400][..]),

@@ -85,8 +85,9 @@ fn json(text: &str) -> Option<String> {
     if json_text::check(text, Specials::Refuse).is_ok() {
         return Some(compact(text).into_owned());
     }
+    // A number beyond a double is kept as it is (S16); those without JSON form are gone.
     let standard = with_nulls(text);
-    json_text::check(&standard, Specials::Refuse).is_ok().then(|| compact(&standard).into_owned())
+    json_text::check(&standard, Specials::Accept).is_ok().then(|| compact(&standard).into_owned())
 }
 
 /// The text with the numbers that DuckDB's JSON writes and JSON lacks (`nan`, `inf`, `-inf`) as null.

@@ -166,9 +166,17 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
     if let Some(wants) = wanted.take() {
         return Ok(Outcome::Wants(wants));
     }
-    let kinds = own_kinds.cloned().unwrap_or_else(|| kinds(&statement, query));
+    let mut kinds = own_kinds.cloned().unwrap_or_else(|| kinds(&statement, query));
+    let compound = own_kinds.is_none() && is_compound(query.sql);
+    if compound && kinds.contains(&Some(Kind::Boolean)) {
+        // SQLite tells of the first arm alone; an integer of another one is no boolean.
+        let of_all = translate::translate(query).ok().map(|translated| translated.kinds);
+        for (kind, of_all) in kinds.iter_mut().zip(of_all.into_iter().flatten()) {
+            *kind = kind.filter(|kind| *kind != Kind::Boolean || of_all == Some(Kind::Boolean));
+        }
+    }
     // The arms of a compound may mix: there a cell is JSON only if it can be.
-    let mixed = own_kinds.is_none() && kinds.contains(&Some(Kind::Json)) && is_compound(query.sql);
+    let mixed = compound && kinds.contains(&Some(Kind::Json));
     let columns = statement.column_names().zip(&kinds);
     // Which cells of a mixed column are JSON is told one by one.
     let known = |kind: &Kind| !mixed || *kind != Kind::Json;
@@ -231,11 +239,18 @@ fn not_understood(
         }
     };
     match error {
-        Fault::Sql(SqlError::Refused(message)) if message.contains("syntax error") => {
+        Fault::Sql(SqlError::Refused(message)) if is_about_language(&message) => {
             Fault::Sql(SqlError::Refused(format!("{message}; {OTHER}")))
         }
         other => other,
     }
+}
+
+/// Whether SQLite's message is about words that it does not know.
+fn is_about_language(message: &str) -> bool {
+    ["syntax error", "unrecognized token", "incomplete input", "no such function"]
+        .iter()
+        .any(|words| message.contains(words))
 }
 
 /// Whether SQLite would look up the terms of an `OR` one after the other: the rows would come in the terms' order, where
@@ -411,7 +426,7 @@ fn write(value: ValueRef<'_>, kind: Option<Kind>, mixed: bool, out: &mut String)
 
 /// Whether a text may be a cell of a JSON column: those have no blanks.
 fn may_be_json(text: &str) -> bool {
-    json_text::check(text, Specials::Refuse).is_ok() && compact(text) == text
+    json_text::check(text, Specials::Accept).is_ok() && compact(text) == text
 }
 
 /// A blob as text: what is no printable ASCII as `\xAB`.

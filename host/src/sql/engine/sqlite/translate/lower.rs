@@ -171,7 +171,11 @@ impl Lower<'_> {
             let of = |rows: &Rows| {
                 at(rows, place, &column.name).map_or(Type::Null, |at| rows.columns[at].of.clone())
             };
-            column.of = of(&left).with(&of(&right))?;
+            column.of = match (of(&left), of(&right)) {
+                // Both are numbers to SQLite.
+                (Type::Boolean, Type::Integer) | (Type::Integer, Type::Boolean) => Type::Integer,
+                (left, right) => left.with(&right)?,
+            };
             // What is compared by SQLite must compare as it does in DuckDB.
             if operator != "UNION ALL" && !column.of.sorts() {
                 return Err(Untranslated);
