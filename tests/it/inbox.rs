@@ -60,7 +60,7 @@ impl Desk {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&built().host);
-        command.arg("inbox").args(words).current_dir(self.folder.path());
+        command.arg("inbox").current_dir(self.folder.path());
         for name in ["UDF_HOST_ORIGIN", "UDF_HOST_TOKEN", "OPENFUSED_APP_DIR_STATE"] {
             command.env_remove(name);
         }
@@ -73,6 +73,7 @@ impl Desk {
                 command.arg("--app-dir").arg(self.app_dir());
             }
         }
+        command.args(words);
         // Whoever runs the tests has a name of their own.
         command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
         command.env("USER", "alex").env("XDG_CACHE_HOME", &built().cache).stdin(Stdio::null());
@@ -191,7 +192,7 @@ fn show_has_the_whole_and_what_else_was_asked() {
             "  |     \"verb\": \"deploy\"",
             "Format?",
             "answered by ann with “PDF”",
-            "udf-host inbox answer card_gate --action approve",
+            " answer card_gate --action approve",
         ] {
             assert!(text.contains(part), "{part}:\n{text}");
         }
@@ -201,7 +202,7 @@ fn show_has_the_whole_and_what_else_was_asked() {
         let text = desk.ends(0, &["show", "card_old"]);
         assert!(text.contains("answered by ann") && !text.contains("\nnext\n"), "{text}");
         let text = desk.ends(0, &["show", "derived:failure:run_9"]);
-        assert!(text.contains("out of memory") && text.contains("inbox dismiss"), "{text}");
+        assert!(text.contains("out of memory") && text.contains(" dismiss derived:"), "{text}");
         desk.ends(3, &["show", "card_none"]);
     }
 }
@@ -275,7 +276,7 @@ fn an_answer_that_does_not_fit_leaves_the_question_open() {
                 "say what you decide with `--action`: `approve`, `reject`",
             ),
             (&["answer", "card_gate", "--action", "accept"], "use `approve`, `reject`"),
-            (&["answer", "cmt_1", "thanks"], "udf-host inbox dismiss cmt_1"),
+            (&["answer", "cmt_1", "thanks"], " dismiss cmt_1`"),
             (&["dismiss", "card_early"], "cannot be dismissed"),
         ] {
             let ran = desk.run(words);
@@ -291,6 +292,44 @@ fn an_answer_that_does_not_fit_leaves_the_question_open() {
             assert_eq!(desk.card(id)["status"], "pending", "{id}");
         }
         assert!(!desk.app_dir().join("state/dismissedFeedbackKeys.json").exists());
+    }
+}
+
+#[test]
+fn a_line_that_is_shown_can_be_run_as_it_stands() {
+    let ids = ["$(touch pwned)", "-c; touch pwned #", "it's\n`touch pwned`"];
+    let created_at = "2026-01-02T00:00:00.000Z";
+    let widget =
+        json!({"widget": {"options": [{"value": "no", "label": "'$(touch pwned)"}, "--help"]}});
+    let cards = json!([
+        card(ids[0], "reply", widget, created_at),
+        card(ids[1], "approval_gate", json!({"widget": {"actions": ["go", "-x"]}}), created_at),
+    ]);
+    let comments = json!([{"id": ids[2], "taskId": "task_1", "author": "a", "body": "b",
+        "createdAt": created_at, "kind": "notify"}]);
+    let store = [("cards", cards), ("tasks", tasks()), ("comments", comments)];
+    for desk in Desk::both(&store) {
+        for (id, choice) in ids.into_iter().zip(["--help", "-x", ""]) {
+            let shown = desk.ends(0, &["show", "--", id]);
+            let lines = shown.split_once("\nnext\n").expect("what can be done").1;
+            let line = lines.lines().rfind(|line| line.contains(choice)).unwrap();
+            // Where the options of `command` stand in for the environment, the line repeats them.
+            let script = format!("udf-host() {{ \"$HOST\" \"$@\"; }}\n{line}\n");
+            let mut shell = Command::new("bash");
+            shell.args(["-c", &script]).env("HOST", &built().host).current_dir(desk.folder.path());
+            for (name, value) in desk.command(&[]).get_envs() {
+                match value {
+                    Some(value) => shell.env(name, value),
+                    None => shell.env_remove(name),
+                };
+            }
+            let ran = shell.output().unwrap();
+            assert!(ran.status.success(), "{line}: {ran:?}");
+        }
+        assert_eq!(desk.card(ids[0])["result"], json!({"action": "reply", "text": "--help"}));
+        assert_eq!(desk.card(ids[1])["result"], json!({"action": "-x"}));
+        assert_eq!(desk.stored("dismissedFeedbackKeys"), json!([ids[2]]));
+        assert!(!desk.folder.path().join("pwned").exists(), "a line ran a command");
     }
 }
 

@@ -2,13 +2,15 @@
 //!
 //! - `door` calls operations, in this process or over HTTP; everything goes through them, never beside.
 //! - `source` is where questions come from: `cards` and `runs`; `desk` puts them together.
-//! - `form` says which answers fit; `row`, `age`, `render` how things are shown; `watch` keeps showing.
+//! - `form` says which answers fit; `row`, `age`, `render` how things are shown; `hint` what can be done about them;
+//!   `watch` keeps showing.
 
 mod age;
 mod cards;
 mod desk;
 mod door;
 mod form;
+mod hint;
 mod person;
 mod render;
 mod row;
@@ -27,10 +29,11 @@ use self::cards::Cards;
 use self::desk::Desk;
 use self::door::{Door, Inside, Outside};
 use self::form::Given;
+use self::hint::Hints;
 use self::runs::Runs;
 use self::source::{Open, Outcome};
 use super::remote::RemoteOptions;
-use super::{Exit, output, visible};
+use super::{Exit, given, output, visible};
 use crate::config::Config;
 use crate::error::HostError;
 
@@ -120,14 +123,19 @@ struct AnswerArguments {
 }
 
 impl Inbox {
-    pub(super) fn run(self, config: Config) -> Result<Exit, HostError> {
+    pub(super) fn run(self, config: Config, given: &[given::Given]) -> Result<Exit, HostError> {
         let InboxOptions { remote, runs, json, project } = self.options;
+        let hints = Hints::new(given);
         let door = door(remote, config)?;
         let desk = Desk::new(vec![
-            ("cards", Box::new(Cards::new(Rc::clone(&door)))),
+            ("cards", Box::new(Cards::new(Rc::clone(&door), hints.clone()))),
             (
                 "requests of runs",
-                Box::new(Runs::new(Rc::clone(&door), runs.as_deref().unwrap_or_default())),
+                Box::new(Runs::new(
+                    Rc::clone(&door),
+                    runs.as_deref().unwrap_or_default(),
+                    hints.clone(),
+                )),
             ),
         ]);
         let project = project.unwrap_or_default();
@@ -139,7 +147,7 @@ impl Inbox {
                 Ok(if open.unread && open.rows.is_empty() { Exit::Machine } else { Exit::Done })
             }
             InboxCommand::Watch => watch::run(&desk, &*door, &project, json).map(|()| Exit::Done),
-            InboxCommand::Show { id } => show(&desk, &id, json),
+            InboxCommand::Show { id } => show(&desk, &hints, &id, json),
             InboxCommand::Answer(arguments) => {
                 let AnswerArguments { id, text, action, params, by } = arguments;
                 let given = Given {
@@ -148,9 +156,9 @@ impl Inbox {
                     params: params.as_deref(),
                 };
                 let by = by.filter(|by| !by.is_empty()).unwrap_or_else(person::here);
-                told(&id, desk.answer(&id, &given, &by)?, json)
+                told(&hints, &id, desk.answer(&id, &given, &by)?, json)
             }
-            InboxCommand::Dismiss { id } => told(&id, desk.dismiss(&id)?, json),
+            InboxCommand::Dismiss { id } => told(&hints, &id, desk.dismiss(&id)?, json),
         }
     }
 }
@@ -163,8 +171,8 @@ fn door(remote: RemoteOptions, config: Config) -> Result<Rc<dyn Door>, HostError
     }
 }
 
-fn show(desk: &Desk, id: &str, as_json: bool) -> Result<Exit, HostError> {
-    let Some(item) = desk.item(id)? else { return told(id, None, as_json) };
+fn show(desk: &Desk, hints: &Hints, id: &str, as_json: bool) -> Result<Exit, HostError> {
+    let Some(item) = desk.item(id)? else { return told(hints, id, None, as_json) };
     if !as_json {
         output::line(&render::item(&item, Timestamp::now()))?;
         return Ok(Exit::Done);
@@ -179,14 +187,19 @@ fn show(desk: &Desk, id: &str, as_json: bool) -> Result<Exit, HostError> {
 }
 
 /// Says what became of it; the exit code does too.
-fn told(id: &str, outcome: Option<Outcome>, as_json: bool) -> Result<Exit, HostError> {
+fn told(
+    hints: &Hints,
+    id: &str,
+    outcome: Option<Outcome>,
+    as_json: bool,
+) -> Result<Exit, HostError> {
     let (exit, said, members) = match outcome {
         Some(Outcome::Done { said, json }) => (Exit::Done, said, format!("\"record\":{json}")),
         Some(Outcome::Faster { said, winner }) => (FASTER, said, format!("\"winner\":{winner}")),
         Some(Outcome::Misfit(said)) => (Exit::Usage, said, String::new()),
         None => (
             Exit::Unknown,
-            format!("nothing has the id `{id}`: `udf-host inbox list` shows what is open"),
+            format!("nothing has the id `{id}`: `{}` shows what is open", hints.line("list", &[])),
             String::new(),
         ),
     };

@@ -11,6 +11,7 @@ mod doctor;
 mod exec;
 mod exit;
 mod figures;
+mod given;
 mod inbox;
 mod list;
 mod new;
@@ -31,7 +32,7 @@ mod widget;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::exit::Exit;
 use self::options::{HostOptions, ServeOptions};
@@ -146,8 +147,13 @@ pub fn run_as_program(arguments: impl IntoIterator<Item = OsString>) -> Result<E
 /// # Errors
 /// Whatever the command could not do; [`Exit::of`] says which exit code that is.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostError> {
-    let cli = match Cli::try_parse_from(arguments) {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches_from(arguments).and_then(|matches| {
+        let given = given::options(&Cli::command(), &matches);
+        let cli = Cli::from_arg_matches(&matches);
+        Ok((cli.map_err(|error| error.format(&mut Cli::command()))?, given))
+    });
+    let (cli, given) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Also `--help` and `--version`, which go to standard output. A closed terminal has nobody to tell.
             let _closed = error.print();
@@ -199,7 +205,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<Exit, HostEr
         Command::Exec(exec) => exec.run(config),
         Command::Sql(sql) => sql.run(config),
         Command::Widget(widget) => widget.run(config),
-        Command::Inbox(inbox) => inbox.run(config),
+        Command::Inbox(inbox) => inbox.run(config, &given),
         Command::New(new) => new.run(&config),
         Command::Build(build) => build.run(config),
         Command::Probe(probe) => probe.run(&config),

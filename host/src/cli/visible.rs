@@ -87,7 +87,7 @@ pub(super) fn json(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a terminal acts on it, or shows nothing where it stands.
-fn is_hidden(c: char) -> bool {
+pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             // Change the direction of what stands beside them.

@@ -8,6 +8,7 @@ use json_text::{Json, Layout, Specials, quote};
 use super::age;
 use super::door::Door;
 use super::form::{Choice, Form, Given};
+use super::hint::{Hints, Word, remark};
 use super::row::{Kind, Row};
 use super::source::{Item, Open, Outcome, Past, Source};
 use crate::error::HostError;
@@ -17,11 +18,12 @@ const PROJECT: &str = "feedback-management";
 /// Interaction cards, messages and outcomes of tasks.
 pub(super) struct Cards {
     door: Rc<dyn Door>,
+    hints: Hints,
 }
 
 impl Cards {
-    pub(super) fn new(door: Rc<dyn Door>) -> Self {
-        Self { door }
+    pub(super) fn new(door: Rc<dyn Door>, hints: Hints) -> Self {
+        Self { door, hints }
     }
 
     fn call(&self, op: &str, params: &[(&str, &str)]) -> Result<String, HostError> {
@@ -94,7 +96,7 @@ impl Cards {
             texts.push(("result", pretty(result)));
         }
         let history = self.history(json)?;
-        let hints = if pending { hints(&id, &form) } else { Vec::new() };
+        let hints = if pending { ways(&self.hints, &id, &form) } else { Vec::new() };
         Ok(Item { facts, texts, hints, history, json: card.to_owned() })
     }
 
@@ -138,16 +140,15 @@ impl Source for Cards {
         if let Some(card) = self.card(id)? {
             return self.card_item(&card, shown.as_ref().map(|(row, _)| row)).map(Some);
         }
-        Ok(shown.map(|(row, json)| told_item(&row, &json)))
+        Ok(shown.map(|(row, json)| told_item(&self.hints, &row, &json)))
     }
 
     fn answer(&self, id: &str, given: &Given<'_>, by: &str) -> Result<Option<Outcome>, HostError> {
         let Some(card) = self.card(id)? else {
             return Ok(self.shown(id)?.map(|(row, _)| {
                 let word = row.kind.word();
-                Outcome::Misfit(format!(
-                    "`{id}` is a {word}, which takes no answer: `udf-host inbox dismiss {id}`"
-                ))
+                let hint = self.hints.line("dismiss", &[Word::Text(id)]);
+                Outcome::Misfit(format!("`{id}` is a {word}, which takes no answer: `{hint}`"))
             }));
         };
         let card = Json::trusted(&card);
@@ -180,9 +181,8 @@ impl Source for Cards {
                 return self.faster(id);
             }
             let why = "somebody waits for its answer, so it cannot be dismissed";
-            return Ok(Some(Outcome::Misfit(format!(
-                "`{id}` is a question, and {why}: `udf-host inbox answer {id} …`"
-            ))));
+            let hint = self.hints.line("answer", &[Word::Text(id), Word::Blank("…")]);
+            return Ok(Some(Outcome::Misfit(format!("`{id}` is a question, and {why}: `{hint}`"))));
         }
         let known = self.shown(id)?.is_some()
             || self.call("is_feedback_key_dismissed", &[("id", id)])? == "true";
@@ -231,7 +231,7 @@ fn row(item: Json<'_>) -> Row {
 }
 
 /// A message or an outcome.
-fn told_item(row: &Row, json: &str) -> Item {
+fn told_item(hints: &Hints, row: &Row, json: &str) -> Item {
     let facts = vec![
         (row.kind.word(), row.id.clone()),
         ("state", format!("waits {}", age::shown(&row.created_at, Timestamp::now()))),
@@ -244,7 +244,7 @@ fn told_item(row: &Row, json: &str) -> Item {
     if let Some(widget) = Json::trusted(json).get("widget").filter(|widget| !widget.is_null()) {
         texts.push(("widget", pretty(widget)));
     }
-    let hints = vec![format!("udf-host inbox dismiss {}", row.id)];
+    let hints = vec![hints.line("dismiss", &[Word::Text(&row.id)])];
     Item { facts, texts, hints, history: Vec::new(), json: json.to_owned() }
 }
 
@@ -291,29 +291,22 @@ fn result_words(result: Json<'_>) -> String {
 }
 
 /// How to answer.
-fn hints(id: &str, form: &Form) -> Vec<String> {
+fn ways(hints: &Hints, id: &str, form: &Form) -> Vec<String> {
     const SHOWN: usize = 50;
-    let command = format!("udf-host inbox answer {id}");
-    let mut hints = Vec::new();
+    let line = |word: Word<'_>| hints.line("answer", &[Word::Text(id), word]);
+    let mut ways = Vec::new();
     let replies = form.is_reply
         && (form.actions.is_empty() || form.actions.iter().any(|action| action.value == "reply"));
     if replies && form.options.is_empty() && form.fields.is_empty() {
-        hints.push(format!("{command} 'your text'"));
+        ways.push(line(Word::Blank("'your text'")));
     }
-    let mut listed = |choices: &[Choice], command: &str| {
-        for (at, choice) in choices.iter().take(SHOWN).enumerate() {
-            let label =
-                choice.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
-            hints.push(format!("{command} {}      # {}.{label}", shell(&choice.value), at + 1));
-        }
-        if choices.len() > SHOWN {
-            hints.push(format!("… and {} more, see the payload", choices.len() - SHOWN));
-        }
-    };
-    if replies {
-        listed(&form.options, &command);
-    } else {
-        listed(&form.actions, &format!("{command} --action"));
+    let choices = if replies { &form.options } else { &form.actions };
+    for (number, Choice { value, label }) in (1..).zip(choices.iter().take(SHOWN)) {
+        let word = if replies { Word::Text(value) } else { Word::Option("--action", value) };
+        ways.push(line(word) + &remark(number, label.as_deref()));
+    }
+    if choices.len() > SHOWN {
+        ways.push(format!("… and {} more, see the payload", choices.len() - SHOWN));
     }
     if !form.fields.is_empty() {
         let name = |field: &super::form::Field| {
@@ -322,18 +315,9 @@ fn hints(id: &str, form: &Form) -> Vec<String> {
             format!("{name}: {}", if field.required { "…" } else { "… or nothing" })
         };
         let fields: Vec<String> = form.fields.iter().map(name).collect();
-        hints.push(format!("{command} --params {}", shell(&format!("{{{}}}", fields.join(", ")))));
+        ways.push(line(Word::Option("--params", &format!("{{{}}}", fields.join(", ")))));
     }
-    hints
-}
-
-/// A word as a shell takes it.
-pub(super) fn shell(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
-    if !word.is_empty() && word.chars().all(plain) && !word.starts_with('-') {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    ways
 }
 
 /// The text of a member; `None` if it is no text.
@@ -403,7 +387,8 @@ mod tests {
     #[test]
     fn hints_can_be_copied_into_a_shell() {
         let of = |effect: &str, payload: &str| {
-            hints("card_1", &Form::of_card(effect, Some(Json::trusted(payload))))
+            let form = Form::of_card(effect, Some(Json::trusted(payload)));
+            ways(&Hints::default(), "card_1", &form)
         };
         assert_eq!(of("reply", "{}"), ["udf-host inbox answer card_1 'your text'"]);
         assert_eq!(
@@ -415,7 +400,7 @@ mod tests {
         );
         assert_eq!(
             of("reply", r#"{"widget": {"options": [{"value": "it's; rm -rf", "label": "So"}]}}"#),
-            [r"udf-host inbox answer card_1 'it'\''s; rm -rf'      # 1. (So)"]
+            [r"udf-host inbox answer card_1 'it'\''s; rm -rf'      # 1. So"]
         );
         assert_eq!(
             of(
@@ -424,8 +409,10 @@ mod tests {
             ),
             [r#"udf-host inbox answer card_1 --params '{"a": …, "b": … or nothing}'"#]
         );
-        assert_eq!(shell("-x"), "'-x'");
-        assert_eq!(shell(""), "''");
+        assert_eq!(
+            of("reply", r#"{"widget": {"options": ["--help"]}}"#),
+            ["udf-host inbox answer -- card_1 '--help'      # 1."]
+        );
     }
 
     #[test]

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::age;
-use super::cards::shell;
 use super::door::{self, Door};
 use super::form::{Choice, Given, pick};
+use super::hint::{Hints, Word, remark, shell};
 use super::row::{Kind, Place, Row};
 use super::source::{Item, Open, Outcome, Past, Source};
 use crate::error::HostError;
@@ -24,6 +24,7 @@ pub(super) struct Runs {
     door: Rc<dyn Door>,
     /// Where runs live; empty for the operations' own default.
     base: String,
+    hints: Hints,
 }
 
 /// What an id stands for.
@@ -38,8 +39,8 @@ enum Found {
 }
 
 impl Runs {
-    pub(super) fn new(door: Rc<dyn Door>, base: &str) -> Self {
-        Self { door, base: base.to_owned() }
+    pub(super) fn new(door: Rc<dyn Door>, base: &str, hints: Hints) -> Self {
+        Self { door, base: base.to_owned(), hints }
     }
 
     /// What the operation answers, refusals included.
@@ -155,8 +156,9 @@ impl Source for Runs {
             Found::Closed(run, _) => (run, None),
         };
         let reply = self.ask("get_run", &[("run_id", &run)])?;
+        let hints = open.as_ref().map(|open| ways(&self.hints, id, open)).unwrap_or_default();
         let request = id.rsplit(':').next().unwrap_or(id);
-        Ok(Some(item(&run, request, &reply, open.as_ref())))
+        Ok(Some(Item { hints, ..item(&run, request, &reply, open.as_ref()) }))
     }
 
     fn answer(&self, id: &str, given: &Given<'_>, by: &str) -> Result<Option<Outcome>, HostError> {
@@ -202,9 +204,12 @@ impl Source for Runs {
         Ok(match self.find(id)? {
             Found::Unknown => None,
             Found::Closed(_, entry) => Some(Self::faster(id, entry.as_ref())),
-            Found::Open(_) | Found::Several(_) => Some(Outcome::Misfit(format!(
-                "a run waits for `{id}`, so it cannot be dismissed: `udf-host inbox answer {id} …`"
-            ))),
+            Found::Open(_) | Found::Several(_) => {
+                let hint = self.hints.line("answer", &[Word::Text(id), Word::Blank("…")]);
+                Some(Outcome::Misfit(format!(
+                    "a run waits for `{id}`, so it cannot be dismissed: `{hint}`"
+                )))
+            }
         })
     }
 }
@@ -263,26 +268,33 @@ fn item(run: &str, request: &str, reply: &Value, open: Option<&Value>) -> Item {
         ("artifact", artifact),
     ];
     let mut texts = Vec::new();
-    let mut hints = Vec::new();
     if let Some(open) = open {
         texts.push(("asks", word(&open["prompt"])));
         texts.push(("summary", summary));
         if let Some(rest) = context.filter(|members| !members.is_empty()) {
             texts.push(("context", format!("{:#}", Value::Object(rest))));
         }
-        let command = format!("udf-host inbox answer {request}");
-        let options = options(open);
-        for (at, option) in options.iter().enumerate() {
-            hints.push(format!("{command} --action {}      # {}.", shell(&option.value), at + 1));
-        }
-        if options.is_empty() || open["type"] == "clarification" {
-            hints.push(format!("{command} 'your text'"));
-        }
     }
     let entries = state["feedback_history"].as_array().map_or(&[][..], Vec::as_slice);
     let history = entries.iter().map(past).collect();
     let json = json!({"run_id": run, "request_id": request, "request": open, "answer": entry, "state": state});
-    Item { facts, texts, hints, history, json: json.to_string() }
+    Item { facts, texts, hints: Vec::new(), history, json: json.to_string() }
+}
+
+/// How to answer. The id as it was given: alone, the request's may be one of several.
+fn ways(hints: &Hints, id: &str, open: &Value) -> Vec<String> {
+    let line = |word: Word<'_>| hints.line("answer", &[Word::Text(id), word]);
+    let options = options(open);
+    let mut ways: Vec<String> = (1..)
+        .zip(&options)
+        .map(|(number, option)| {
+            line(Word::Option("--action", &option.value)) + &remark(number, None)
+        })
+        .collect();
+    if options.is_empty() || open["type"] == "clarification" {
+        ways.push(line(Word::Blank("'your text'")));
+    }
+    ways
 }
 
 fn past(entry: &Value) -> Past {
@@ -352,6 +364,7 @@ fn entry_of(run: &Value, request: &str) -> Option<Value> {
 }
 
 fn several(id: &str, ids: &[String]) -> String {
+    let ids: Vec<String> = ids.iter().map(|id| shell(id)).collect();
     format!("several runs have an open request `{id}`: name one as {}", ids.join(" or "))
 }
 
