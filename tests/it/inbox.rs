@@ -522,9 +522,33 @@ fn a_corrupt_file_is_said_and_left_alone() {
         let list = desk.json(0, &words("list"));
         assert!(notes(&list)[0].starts_with("comments cannot be read: "), "{list}");
     }
-    let desk = Desk::on_store(&[("tasks", tasks())]);
-    write(&desk.app_dir().join("state/cards.json"), b"[{\"id\": \"card_1\", ");
-    desk.ends(3, &["answer", "card_1", "x"]);
+}
+
+#[test]
+fn what_cannot_be_read_may_have_any_id() {
+    for desk in Desk::both(&everything()) {
+        let app_dir = desk.app_dir().to_str().unwrap().to_owned();
+        // A host tells nobody where its files are.
+        let options = if desk.host.is_some() { vec!["--app-dir", &app_dir] } else { Vec::new() };
+        let with_options = |words: &[&'static str]| [&options[..], words].concat();
+        desk.ends(3, &with_options(&["show", "card_none"]));
+        write(&desk.app_dir().join("state/cards.json"), b"[{\"id\": \"card_early\", ");
+        let notes = desk.json(0, &with_options(&["list"]))["notes"].clone();
+        let note = format!("\nnote: {}\n", notes[0].as_str().unwrap());
+        for words in
+            [&["show", "card_early"][..], &["answer", "card_early", "x"], &["dismiss", "x"]]
+        {
+            let words = with_options(words);
+            let ran = desk.run(&words);
+            assert_eq!((ran.exit, ran.stdout.as_str()), (4, ""), "{words:?}: {ran:?}");
+            assert!(ran.stderr.ends_with(&note), "{words:?}: {}", ran.stderr);
+            let told = desk.json(4, &words);
+            assert_eq!((&told["ok"], &told["notes"]), (&json!(false), &notes), "{words:?}");
+        }
+        // What can be read is shown and dismissed as ever.
+        desk.ends(0, &with_options(&["show", "cmt_1"]));
+        desk.ends(0, &with_options(&["dismiss", "cmt_1"]));
+    }
 }
 
 #[test]

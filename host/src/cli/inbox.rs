@@ -156,9 +156,9 @@ impl Inbox {
                     params: params.as_deref(),
                 };
                 let by = by.filter(|by| !by.is_empty()).unwrap_or_else(person::here);
-                told(&hints, &id, desk.answer(&id, &given, &by)?, json)
+                told(&desk, &hints, &id, desk.answer(&id, &given, &by)?, json)
             }
-            InboxCommand::Dismiss { id } => told(&hints, &id, desk.dismiss(&id)?, json),
+            InboxCommand::Dismiss { id } => told(&desk, &hints, &id, desk.dismiss(&id)?, json),
         }
     }
 }
@@ -172,7 +172,7 @@ fn door(remote: RemoteOptions, config: Config) -> Result<Rc<dyn Door>, HostError
 }
 
 fn show(desk: &Desk, hints: &Hints, id: &str, as_json: bool) -> Result<Exit, HostError> {
-    let Some(item) = desk.item(id)? else { return told(hints, id, None, as_json) };
+    let Some(item) = desk.item(id)? else { return told(desk, hints, id, None, as_json) };
     if !as_json {
         output::line(&render::item(&item, Timestamp::now()))?;
         return Ok(Exit::Done);
@@ -188,25 +188,38 @@ fn show(desk: &Desk, hints: &Hints, id: &str, as_json: bool) -> Result<Exit, Hos
 
 /// Says what became of it; the exit code does too.
 fn told(
+    desk: &Desk,
     hints: &Hints,
     id: &str,
     outcome: Option<Outcome>,
     as_json: bool,
 ) -> Result<Exit, HostError> {
+    let mut notes = Vec::new();
     let (exit, said, members) = match outcome {
         Some(Outcome::Done { said, json }) => (Exit::Done, said, format!("\"record\":{json}")),
         Some(Outcome::Faster { said, winner }) => (FASTER, said, format!("\"winner\":{winner}")),
         Some(Outcome::Misfit(said)) => (Exit::Usage, said, String::new()),
-        None => (
-            Exit::Unknown,
-            format!("nothing has the id `{id}`: `{}` shows what is open", hints.line("list", &[])),
-            String::new(),
-        ),
+        None => {
+            notes = desk.unread()?;
+            match notes.is_empty() {
+                true => {
+                    let list = hints.line("list", &[]);
+                    let said = format!("nothing has the id `{id}`: `{list}` shows what is open");
+                    (Exit::Unknown, said, String::new())
+                }
+                // What cannot be read may have it.
+                false => {
+                    let said = format!("nothing that can be read has the id `{id}`");
+                    (Exit::Machine, said, format!("\"notes\":{}", json!(notes)))
+                }
+            }
+        }
     };
     if !as_json && exit == Exit::Done {
         output::line(&visible::line(&said))?;
     } else if !as_json {
         output::error(&visible::line(&said));
+        notes.iter().for_each(|note| output::aside(&format!("note: {note}")));
     } else {
         let mut text = format!("{{\"ok\":{}", exit == Exit::Done);
         text.push_str(if exit == Exit::Done { ",\"message\":" } else { ",\"error\":" });

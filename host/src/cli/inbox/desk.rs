@@ -75,6 +75,15 @@ impl Desk {
         self.first(|source| source.dismiss(id))
     }
 
+    /// The notes of the list, if something could not be read that may hold what no source has found.
+    ///
+    /// # Errors
+    /// As [`Desk::open`].
+    pub(super) fn unread(&self) -> Result<Vec<String>, HostError> {
+        let open = self.open("")?;
+        Ok(if open.unread { open.notes } else { Vec::new() })
+    }
+
     fn first<T>(
         &self,
         mut ask: impl FnMut(&dyn Source) -> Result<Option<T>, HostError>,
