@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::support::build::built;
 use crate::support::fixture::write;
-use crate::support::host_process::{HostOptions, HostProcess};
+use crate::support::host_process::{HostOptions, HostProcess, wait_until};
 use crate::support::parse;
 
 /// A store, and the way to it.
@@ -571,6 +571,22 @@ fn watch_draws_again_when_something_changed_and_ends_on_interrupt() {
         assert_eq!(child.wait().unwrap().code(), Some(0));
         assert!(lines.recv_timeout(Duration::from_secs(30)).is_err(), "nothing changed since");
     }
+}
+
+#[test]
+fn watch_ends_when_nobody_reads_it() {
+    let desk = Desk::on_store(&everything());
+    let mut child = desk.command(&["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    assert!(line.starts_with("WAITS"), "{line}");
+    // Nothing changes: there is nothing to write that could fail.
+    drop(lines);
+    let end = || child.try_wait().unwrap();
+    let ended = wait_until(Duration::from_secs(60), "the end of watch", end);
+    child.kill().unwrap();
+    assert_eq!(ended.expect("watch ends").code(), Some(0));
 }
 
 /// Lines of a stream as they come.

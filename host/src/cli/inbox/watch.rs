@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use terminal_size::terminal_size;
 use tokio::runtime::Runtime;
 
@@ -46,7 +47,7 @@ pub(super) fn run(
     let (mut stamp, mut asked) = (door.stamp(), Instant::now());
     let mut open = desk.open(project)?;
     loop {
-        if !screen.show(&open) || interrupted(&runtime, LOOK) {
+        if !screen.show(&open) || interrupted(&runtime, LOOK) || !is_read() {
             return Ok(());
         }
         let now = door.stamp();
@@ -63,6 +64,15 @@ pub(super) fn run(
 /// Waits; true if Ctrl-C came meanwhile.
 fn interrupted(runtime: &Runtime, time: Duration) -> bool {
     runtime.block_on(async { tokio::time::timeout(time, tokio::signal::ctrl_c()).await.is_ok() })
+}
+
+/// Whether anybody still reads what is printed: a list that never changes is never written again to find out.
+fn is_read() -> bool {
+    let out = io::stdout();
+    let mut polled = [PollFd::new(&out, PollFlags::empty())];
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    let told = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    told.is_err() || !polled[0].revents().intersects(gone)
 }
 
 impl Screen {
