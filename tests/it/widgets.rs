@@ -145,6 +145,21 @@ fn verify_says_what_is_wrong() {
         (table("SELECT $p AS p").to_string(), &[], 1, "failed"),
         (table("SELECT $p AS p").to_string(), &["--params", r#"{"p": 7}"#], 0, "1 row of p"),
         (json!({"type": "div"}).to_string(), &[], 0, "the widget has no queries"),
+        // Nothing would be verified of what a request holds.
+        (
+            json!({"config": table("SELECT 1")}).to_string(),
+            &[],
+            2,
+            "the file holds the widget itself",
+        ),
+        (json!({"config": {}}).to_string(), &["--json"], 2, "the file holds the widget itself"),
+        (json!({"config": 1}).to_string(), &[], 0, "the widget has no queries"),
+        (
+            json!({"config": {}, "props": {"sql": "SELECT 1 AS one"}}).to_string(),
+            &[],
+            0,
+            "q0  ok  1 row of one",
+        ),
         ("[1]".to_owned(), &[], 2, "is no widget configuration"),
         ("{".to_owned(), &[], 2, "is no widget configuration"),
         (

@@ -68,7 +68,17 @@ impl Verify {
                 self.file.display()
             ),
         })?;
-        let params = sql::params(&self.params)?;
+        let wrapped = config_of_widget.get("config").is_some_and(Value::is_object);
+        let widget = widget::Widget::new(config_of_widget, sql::params(&self.params)?);
+        if widget.is_empty() && wrapped {
+            return Err(HostError::BadRequest {
+                message: format!(
+                    "`{}` has no queries of its own, only a `config`: the file holds the widget itself, which is what \
+                     stands under `config` in a request",
+                    self.file.display()
+                ),
+            });
+        }
         let host = Host::start(config)?;
         let operations = Dispatched::new(&host, "widget");
         let project = match &self.project {
@@ -79,8 +89,7 @@ impl Verify {
         };
         let at = Addressed { workspace: &self.workspace, project: &project };
         crate::sql::addressed(&operations, at)?;
-        let outcome =
-            widget::Widget::new(config_of_widget, params).run(&host.sql, &operations, at, None);
+        let outcome = widget.run(&host.sql, &operations, at, None);
         if self.json {
             output::line(&outcome.to_json())?;
         } else {

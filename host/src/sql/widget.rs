@@ -70,6 +70,12 @@ impl Widget {
         Self { config, queries, runners, params: defaults }
     }
 
+    /// Whether there is no query in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.queries.is_empty()
+    }
+
     /// Runs the queries, or just those in `only`.
     #[must_use]
     pub fn run(
