@@ -282,3 +282,27 @@ fn every_way_to_end_has_its_number() {
     assert_eq!(desk.run(&["describe", "desk.none"]).0, 3);
     assert_eq!(desk.run(&["list", "--timeout-ms", "soon"]).0, 2);
 }
+
+#[test]
+fn json_of_every_command_steers_no_terminal() {
+    let desk = Desk::new();
+    let text = "\u{9b}2J\u{7f}\u{202e}\u{200b}\u{e0041} \u{e9} 日本";
+    let statement = format!("SELECT '{text}' AS a, '{{\"b\": 1.50}}' AS \"\u{2066}\"");
+    let widget = desk.folder.path().join("widget.json");
+    write(&widget, json!({"props": {"sql": statement}}).to_string().as_bytes());
+    let (widget, udfs) = (widget.to_str().unwrap(), built().udfs.to_str().unwrap());
+    for (words, place) in [
+        (&["sql", &statement, "--json"][..], "/rows/0"),
+        (&["widget", "verify", widget, "--json"], "/data/q0/rows/0"),
+    ] {
+        let (code, out, err) = desk.run(&[words, &["--udfs", udfs]].concat());
+        assert_eq!(code, 0, "{words:?}: {err}");
+        let want = json!({"a": text, "\u{2066}": "{\"b\": 1.50}"});
+        assert_eq!(parse(&out).pointer(place), Some(&want), "{out}");
+        assert!(out.contains("é 日本") && out.contains("\\u009b"), "{out}");
+        let steers = |c: char| {
+            (c.is_control() && c != '\n') || "\u{202e}\u{2066}\u{200b}\u{e0041}".contains(c)
+        };
+        assert!(!out.contains(steers), "{words:?}: {out:?}");
+    }
+}

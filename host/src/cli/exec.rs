@@ -35,9 +35,17 @@ impl Exec {
         let whole = self.json.as_deref() == Some("");
         match self.call(config) {
             Ok(envelope) => {
-                match whole {
-                    true => output::line(&envelope)?,
-                    false => output::line(&shown(&envelope)?)?,
+                let data;
+                let text = if whole {
+                    &envelope
+                } else {
+                    data = shown(&envelope)?;
+                    &data
+                };
+                // A program gets the bytes that the operation answered.
+                match io::stdout().is_terminal() {
+                    true => output::json_text(text)?,
+                    false => output::line(text)?,
                 }
                 Ok(refused(&envelope).map_or(Exit::Done, Exit::Operation))
             }

@@ -142,7 +142,10 @@ impl Inbox {
         match self.command.unwrap_or(InboxCommand::List) {
             InboxCommand::List => {
                 let (open, now) = (desk.open(&project)?, Timestamp::now());
-                output::line(&if json { list_json(&open, now) } else { render::list(&open, now) })?;
+                match json {
+                    true => output::json_text(&list_json(&open, now))?,
+                    false => output::line(&render::list(&open, now))?,
+                }
                 // An empty list means nothing to a script if there may be more.
                 Ok(if open.unread && open.rows.is_empty() { Exit::Machine } else { Exit::Done })
             }
@@ -182,7 +185,7 @@ fn show(desk: &Desk, hints: &Hints, id: &str, as_json: bool) -> Result<Exit, Hos
     });
     let history: Vec<serde_json::Value> = history.collect();
     let text = format!("{{\"item\":{},\"history\":{}}}", item.json, json!(history));
-    output::line(&visible::json(&text))?;
+    output::json_text(&text)?;
     Ok(Exit::Done)
 }
 
@@ -229,7 +232,7 @@ fn told(
             text.push_str(&members);
         }
         text.push('}');
-        output::line(&visible::json(&text))?;
+        output::json_text(&text)?;
     }
     Ok(exit)
 }
@@ -237,5 +240,5 @@ fn told(
 /// `{"items": […], "notes": […]}`.
 fn list_json(open: &Open, now: Timestamp) -> String {
     let items: Vec<serde_json::Value> = open.rows.iter().map(|row| row.to_json(now)).collect();
-    visible::json(&json!({"items": items, "notes": open.notes}).to_string()).into_owned()
+    json!({"items": items, "notes": open.notes}).to_string()
 }

@@ -29,7 +29,13 @@ pub(super) fn json(value: &impl Serialize) -> Result<(), HostError> {
         message: "cannot render the result".to_owned(),
         detail: error.to_string(),
     })?;
-    line(&text)
+    json_text(&text)
+}
+
+/// Prints JSON that is text already. It may hold what others wrote: what would steer a terminal becomes an escape, with
+/// the same meaning.
+pub(super) fn json_text(text: &str) -> Result<(), HostError> {
+    line(&visible::json(text))
 }
 
 /// Tells people on standard error, as `main` does. Nobody may be listening there any more.

@@ -66,7 +66,7 @@ impl Sql {
         if self.json {
             let mut text = String::new();
             answer.write(&mut text);
-            output::line(&text)?;
+            output::json_text(&text)?;
         } else {
             print(&answer)?;
         }

@@ -91,7 +91,7 @@ impl Verify {
         crate::sql::addressed(&operations, at)?;
         let outcome = widget.run(&host.sql, &operations, at, None);
         if self.json {
-            output::line(&outcome.to_json())?;
+            output::json_text(&outcome.to_json())?;
         } else {
             report(&outcome)?;
         }

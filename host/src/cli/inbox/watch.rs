@@ -81,7 +81,7 @@ impl Screen {
         let now = Timestamp::now();
         // Ages alone are a change for people, not for programs.
         let (key, text) = if self.json {
-            let text = list_json(open, now);
+            let text = visible::json(&list_json(open, now)).into_owned();
             (format!("{:?} {:?}", open.rows, open.notes), text)
         } else {
             let text = render::list(open, now);
