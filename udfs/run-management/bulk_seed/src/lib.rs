@@ -25,8 +25,9 @@ fn bulk_seed(
         // A missing id counts as one id like any other: the first such run goes in (the app-store contract §8.4).
         let id =
             |run: JsonRef<'_>| run.get("id").map_or_else(|| "null".to_owned(), text::canonical);
-        let mut known: HashSet<String> =
-            stored.records().iter().map(|run| id(run.json())).collect();
+        // What another program left between the runs is none, so it has no id either.
+        let runs_stored = stored.records().into_iter().filter(Record::is_object);
+        let mut known: HashSet<String> = runs_stored.map(|run| id(run.json())).collect();
         for run in &runs {
             if known.insert(id(run.json())) {
                 stored.push(run)?;
@@ -46,4 +47,30 @@ fn bulk_seed(
     let transcripts =
         Object::new().set("written", written).set("skipped", transcripts.len() - written);
     Ok(Reply::json(Object::new().set("runs", runs).set("transcripts", transcripts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdk::testing::TestHost;
+
+    #[test]
+    fn only_a_run_without_id_stands_in_the_way_of_another() {
+        let inserted = json!({"inserted": 1, "skipped": 0});
+        let skipped = json!({"inserted": 0, "skipped": 1});
+        for (stored, want) in [
+            (json!([null, 7, "x", []]), &inserted),
+            (json!([{"id": "a"}]), &inserted),
+            (json!([{"taskId": "t"}]), &skipped),
+            (json!([{"id": null}]), &skipped),
+        ] {
+            let host = TestHost::new();
+            host.seed("runs", &stored.to_string());
+            let reply = host.call_json(UDF, &[("runs", r#"[{"prompt": "new"}]"#)]);
+            assert_eq!(reply["runs"], *want, "{stored}");
+            let kept = host.stored("runs").as_array().unwrap()[..stored.as_array().unwrap().len()]
+                .to_vec();
+            assert_eq!(json!(kept), stored, "what is stored stays");
+        }
+    }
 }
