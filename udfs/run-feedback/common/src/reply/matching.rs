@@ -25,7 +25,8 @@ pub(super) fn find(text: &str, free_text: bool, options: &[String]) -> Found {
         matched,
     };
     let (first_line, below) = text.split_once('\n').unwrap_or((text, ""));
-    match same(text, options) {
+    let offered = Offered::of(options);
+    match offered.same(text) {
         Same::One(option) => return answer(option, "", "exact"),
         Same::Several => return Found::Nothing("ambiguous"),
         Same::None => {}
@@ -33,12 +34,12 @@ pub(super) fn find(text: &str, free_text: bool, options: &[String]) -> Found {
     if let Some(option) = numbered(text, options) {
         return answer(option, "", "index");
     }
-    match same(first_line, options) {
+    match offered.same(first_line) {
         Same::One(option) => return answer(option, below, "lead"),
         Same::Several => return Found::Nothing("ambiguous"),
         Same::None => {}
     }
-    if let Some((option, comment)) = before_colon(text, first_line, options) {
+    if let Some((option, comment)) = before_colon(text, first_line, &offered) {
         return answer(option, comment, "lead");
     }
     if free_text {
@@ -79,6 +80,7 @@ fn is_ornament(c: char) -> bool {
     c.is_whitespace() || matches!(c, '.' | '!' | '*' | '"' | '\'' | '`')
 }
 
+#[derive(Clone, Copy)]
 enum Same<'a> {
     None,
     One(&'a str),
@@ -96,16 +98,37 @@ impl<'a> Same<'a> {
     }
 }
 
-/// The option a text is.
-fn same<'a>(text: &str, options: &'a [String]) -> Same<'a> {
-    if let Some(option) = options.iter().find(|option| option.trim() == text.trim()) {
-        return Same::One(option);
+/// The options by how they are said, so that none is looked for among all.
+struct Offered<'a> {
+    exact: HashMap<&'a str, &'a str>,
+    alike: HashMap<String, Same<'a>>,
+    /// Bytes of the longest.
+    longest: usize,
+}
+
+impl<'a> Offered<'a> {
+    fn of(options: &'a [String]) -> Self {
+        let mut offered = Self { exact: HashMap::new(), alike: HashMap::new(), longest: 0 };
+        for option in options {
+            offered.exact.entry(option.trim()).or_insert(option);
+            let alike = offered.alike.entry(folded(option));
+            alike.and_modify(|same| *same = Same::Several).or_insert(Same::One(option));
+            offered.longest = offered.longest.max(option.len());
+        }
+        offered
     }
-    let wanted = folded(text);
-    if wanted.is_empty() {
-        return Same::None;
+
+    /// The option a text is.
+    fn same(&self, text: &str) -> Same<'a> {
+        if let Some(option) = self.exact.get(text.trim()) {
+            return Same::One(option);
+        }
+        let wanted = folded(text);
+        if wanted.is_empty() {
+            return Same::None;
+        }
+        self.alike.get(&wanted).copied().unwrap_or(Same::None)
     }
-    Same::of(options.iter().filter(|option| folded(option) == wanted))
 }
 
 /// `n`, `#n`, `n.` or `n)`, counted from 1.
@@ -122,16 +145,19 @@ fn numbered<'a>(text: &str, options: &'a [String]) -> Option<&'a str> {
 /// What may stand around an option before its colon, beside a form of it that is twice as long.
 const MOST_ORNAMENTS: usize = 100;
 
+/// Bytes of a lead; an option that is longer nobody writes out.
+const MOST_LEAD: usize = 4096;
+
 /// `option: comment`.
 fn before_colon<'a, 't>(
     text: &'t str,
     first_line: &str,
-    options: &'a [String],
+    offered: &Offered<'a>,
 ) -> Option<(&'a str, &'t str)> {
     // Beyond this no colon can end an option; a line may hold thousands of them.
-    let longest = 2 * options.iter().map(String::len).max()? + MOST_ORNAMENTS;
+    let longest = (2 * offered.longest + MOST_ORNAMENTS).min(MOST_LEAD);
     let mut colons = first_line.match_indices(':').take_while(|(at, _)| *at <= longest);
-    colons.find_map(|(at, _)| match same(&text[..at], options) {
+    colons.find_map(|(at, _)| match offered.same(&text[..at]) {
         Same::One(option) => Some((option, &text[at + 1..])),
         Same::None | Same::Several => None,
     })
@@ -182,6 +208,10 @@ const CONDITIONS: [&str; 10] =
 /// How many words before a mention a negation reaches it.
 const NEGATION_REACH: usize = 3;
 
+/// Options that are looked for among the words of a text, and words of such an option.
+const MOST_MENTIONED: usize = 1000;
+const MOST_WORDS: usize = 200;
+
 /// An option that the text names, and whether anywhere without a condition.
 struct Mention<'a> {
     option: &'a str,
@@ -191,6 +221,9 @@ struct Mention<'a> {
 
 /// The one option whose words stand in the text, sentence by sentence.
 fn mentioned<'a>(text: &str, options: &'a [String]) -> Result<&'a str, &'static str> {
+    if options.len() > MOST_MENTIONED {
+        return Err("no_option");
+    }
     let said = Sentences::of(text);
     let mut found: Vec<Mention<'a>> =
         options.iter().filter_map(|option| said.mention(option)).collect();
@@ -239,6 +272,9 @@ impl Sentences {
 
     fn mention<'a>(&self, option: &'a str) -> Option<Mention<'a>> {
         let wanted = words(option);
+        if wanted.len() > MOST_WORDS {
+            return None;
+        }
         let (mut counts, mut unconditional) = (false, false);
         for (number, at) in self.places.get(wanted.first()?).into_iter().flatten() {
             let sentence = &self.sentences[*number];

@@ -203,3 +203,33 @@ fn the_longest_comments_are_read_like_any() {
         );
     }
 }
+
+/// Whoever asks may offer options as long, and as many.
+#[test]
+fn the_longest_options_are_read_like_any() {
+    let long = |part: &str| part.repeat((1 << 20) / part.len());
+    let list = |options: &[String]| serde_json::to_string(options).unwrap();
+    let one = list(&[long("a: "), "b".to_owned()]);
+    let words = list(&[long("a "), "b c".to_owned()]);
+    let many = list(&(0..100_000).map(|n| format!("option {n}")).collect::<Vec<_>>());
+    for (said, options, want) in [
+        (long("a: "), &one, Some(long("a: "))),
+        (long("a:"), &one, None),
+        ("b: why".to_owned(), &one, Some("b".to_owned())),
+        (format!("if {}", long("a ")), &words, None),
+        (format!("{} b c", long("not a. ")), &words, Some("b c".to_owned())),
+        (long("option "), &many, None),
+        (format!("option 77: {}", long("option ")), &many, Some("option 77".to_owned())),
+    ] {
+        let reply = parse_reply(&format!("{said}\n@faber resume"), "selection", options, "");
+        let options = parse_options(options);
+        let found =
+            reply.unwrap().response.map(|response| options.iter().position(|it| *it == response));
+        let want = want.map(|want| options.iter().position(|it| it.trim() == want.trim()));
+        assert_eq!(found, want, "{}", said.chars().take(20).collect::<String>());
+    }
+}
+
+fn parse_options(options: &str) -> Vec<String> {
+    serde_json::from_str(options).unwrap()
+}
