@@ -36,6 +36,15 @@ pub(super) struct Poll {
     base_path: Option<String>,
 }
 
+/// The longest that a server's word keeps it from asking again. Limits are for an hour; a server that names a year, or
+/// counts in other units, would be waited for in silence for ever.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How long it rests after a round in which a server asked for so many seconds.
+fn rest(asked: Option<u64>, every: Duration) -> Duration {
+    asked.map(Duration::from_secs).unwrap_or_default().min(LONGEST).max(every)
+}
+
 fn pause(text: &str) -> Result<Duration, String> {
     parse_duration(text)
         .filter(|pause| *pause >= SHORTEST)
@@ -80,8 +89,7 @@ impl Poll {
             {
                 output::line(&round.to_string())?;
             }
-            let asked = round["retry_after_s"].as_u64().map(Duration::from_secs);
-            thread::sleep(asked.unwrap_or_default().max(every));
+            thread::sleep(rest(round["retry_after_s"].as_u64(), every));
         }
         Ok(Exit::Done)
     }
@@ -90,6 +98,17 @@ impl Poll {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_is_left_alone_for_as_long_as_makes_sense() {
+        let every = Duration::from_secs(30);
+        for (asked, want) in
+            [(None, 30), (Some(5), 30), (Some(600), 600), (Some(1_767_225_600_000), 3600)]
+        {
+            assert_eq!(rest(asked, every), Duration::from_secs(want));
+        }
+        assert_eq!(rest(Some(u64::MAX), 3 * LONGEST), 3 * LONGEST);
+    }
 
     #[test]
     fn a_pause_is_a_second_or_more() {
