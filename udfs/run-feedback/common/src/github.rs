@@ -169,7 +169,7 @@ impl<'w> GitHub<'w> {
                 }
                 Some(Refused::TooMuch { wait, message }) => {
                     // A second more: clocks differ, and coming early makes it worse.
-                    let wait = wait + Duration::from_secs(1);
+                    let wait = wait.saturating_add(Duration::from_secs(1));
                     waits += 1;
                     if wait >= self.left() || waits > MOST_WAITS {
                         let message = self.setup.token.hide(&message);

@@ -144,6 +144,7 @@ fn a_limit_beyond_the_time_is_told_at_once() {
     let reset = (NOW + 1800).to_string();
     for (headers, body, wait) in [
         (vec![("retry-after", "3600")], "{}", 3601),
+        (vec![("retry-after", "18446744073709551615")], "{}", u64::MAX),
         (vec![("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", reset.as_str())], "{}", 1801),
         (vec![], r#"{"message": "You have exceeded a secondary rate limit."}"#, 61),
         (vec![], r#"{"message": "You have triggered an abuse detection mechanism."}"#, 61),
