@@ -99,7 +99,12 @@ impl Seal {
             Refusal::new("pack.json does not list its artifact", COPY_AGAIN)
                 .file(self.folder.join(&library))
         })?;
-        Ok(Packed { sha256, built_at: UNIX_EPOCH + Duration::from_secs(packed.built_at) })
+        let since = Duration::from_secs(packed.built_at);
+        let built_at = UNIX_EPOCH.checked_add(since).ok_or_else(|| {
+            Refusal::new("pack.json says it was built at a time that no clock tells", COPY_AGAIN)
+                .file(folder)
+        })?;
+        Ok(Packed { sha256, built_at })
     }
 
     /// Every file in the folder, hidden ones left out: desktops scatter those.

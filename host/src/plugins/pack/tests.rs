@@ -50,6 +50,17 @@ fn an_untouched_pack_is_taken_with_its_hashes_and_times() {
 }
 
 #[test]
+fn a_time_that_no_clock_tells_is_refused() {
+    let folder = pack();
+    let manifest = fs::read_to_string(folder.path().join(MANIFEST)).unwrap();
+    let manifest = manifest.replace("\"built_at\":7", "\"built_at\":18446744073709551615");
+    put(folder.path(), MANIFEST, &manifest);
+    let seal = Seal::open(folder.path()).unwrap().unwrap();
+    let refusal = seal.check(&folder.path().join("p/a")).unwrap_err();
+    assert!(refusal.reason.contains("a time that no clock tells"), "{}", refusal.reason);
+}
+
+#[test]
 fn every_change_of_a_file_is_seen_and_named() {
     for (name, path, text, want) in [
         ("spec changed", "p/a/spec.md", Some("# b\n"), "spec.md is not the file that was packed"),
