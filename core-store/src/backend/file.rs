@@ -112,6 +112,10 @@ fn write_parts(file: &mut File, parts: &[&[u8]]) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes of a file that is read: all of it is held in memory, and places in it fit 32 bits. What is larger was written by
+/// mistake, such as a file of nothing but a far end.
+const LARGEST: u64 = u32::MAX as u64;
+
 impl Backend for FileBackend {
     fn stamp(&self, path: &Path) -> io::Result<Option<Stamp>> {
         Ok(found(fs::metadata(path))?.map(|meta| Stamp::of(&meta)))
@@ -130,7 +134,11 @@ impl Backend for FileBackend {
             return Ok(None);
         };
         let stamp = Stamp::of(&meta);
-        let mut content = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or(0));
+        let size = usize::try_from(stamp.size).ok().filter(|_| stamp.size <= LARGEST);
+        let size = size.ok_or(io::ErrorKind::FileTooLarge)?;
+        let mut content = Vec::new();
+        // Memory that is not there is an error of this read, not the end of the process.
+        content.try_reserve_exact(size).map_err(io::Error::other)?;
         file.read_to_end(&mut content)?;
         Ok(Some((content, stamp)))
     }
@@ -365,6 +373,15 @@ fn components(path: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_no_memory_holds_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        File::create(&path).unwrap().set_len(1 << 43).unwrap();
+        let error = FileBackend::default().read(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+    }
 
     #[test]
     fn content_is_stamped_with_the_exact_time() {
