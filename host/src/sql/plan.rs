@@ -1,7 +1,7 @@
 //! From a statement as written to one that an engine can run: references checked and replaced by
 //! table names, parameters put in. Runs nothing (the SQL contract §2, order of work).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::error::{SqlError, names};
 use super::lexer::{Dialect, Piece, split};
@@ -117,9 +117,10 @@ pub fn plan(sql: &str, scope: &Scope<'_>) -> Result<Planned, SqlError> {
 /// statement those before the fault.
 pub fn params_used(sql: &str, dialect: Dialect) -> Vec<String> {
     let (pieces, _) = split(sql, dialect);
+    let mut seen = HashSet::new();
     let mut found: Vec<String> = Vec::new();
     let mut add = |name: &str| {
-        if !found.iter().any(|other| other == name) {
+        if seen.insert(name.to_owned()) {
             found.push(name.to_owned());
         }
     };

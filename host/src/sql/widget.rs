@@ -1,7 +1,7 @@
 //! [`Widget`]: all queries of a widget's configuration, planned and run together (the SQL contract §6).
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ pub struct Widget {
 struct QueryAt {
     id: String,
     sql: String,
-    scope: Vec<Runner>,
+    scope: Arc<[Runner]>,
 }
 
 /// A `sql-runner`, and those around it.
@@ -43,7 +43,7 @@ struct RunnerAt {
     name: String,
     sql: String,
     rows: usize,
-    scope: Vec<Runner>,
+    scope: Arc<[Runner]>,
 }
 
 /// What a widget's queries gave.
@@ -64,7 +64,7 @@ impl Widget {
     pub fn new(config: Map<String, Value>, params: Params) -> Self {
         let mut config = Value::Object(config);
         let mut walk = Walk::default();
-        walk.node(&mut config, &[]);
+        walk.node(&mut config, &Arc::from([]));
         let Walk { queries, runners, mut defaults } = walk;
         defaults.extend(params);
         Self { config, queries, runners, params: defaults }
@@ -100,10 +100,11 @@ impl Widget {
             };
             plan::plan(text, &scope)
         };
+        let only = only.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
         let wanted = self
             .queries
             .iter()
-            .filter(|query| only.is_none_or(|ids| ids.contains(&query.id)))
+            .filter(|query| only.as_ref().is_none_or(|ids| ids.contains(query.id.as_str())))
             .map(|query| (query, plan(&query.sql, &query.scope)))
             .collect::<Vec<_>>();
         let mut runners = BTreeMap::new();
@@ -199,6 +200,7 @@ impl Widget {
     /// Parameter → the queries that use it, directly or through a `sql-runner`.
     fn dep_map(&self, dialect: Dialect) -> Vec<(String, Vec<String>)> {
         let mut map: Vec<(String, Vec<String>)> = Vec::new();
+        let mut places: HashMap<String, usize> = HashMap::new();
         for query in &self.queries {
             let mut used = plan::params_used(&query.sql, dialect);
             let mut seen = BTreeSet::new();
@@ -211,10 +213,10 @@ impl Widget {
                 }
             }
             for param in used {
-                let at = map.iter().position(|(name, _)| *name == param).unwrap_or_else(|| {
+                let at = *places.entry(param.clone()).or_insert(map.len());
+                if at == map.len() {
                     map.push((param, Vec::new()));
-                    map.len() - 1
-                });
+                }
                 if map[at].1.last() != Some(&query.id) {
                     map[at].1.push(query.id.clone());
                 }

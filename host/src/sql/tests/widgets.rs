@@ -165,6 +165,21 @@ fn the_walk_and_its_stamps_are_stable() {
 }
 
 #[test]
+fn a_large_configuration_is_one_walk() {
+    let sql =
+        |n: usize| json!({"type": "x", "props": {"sql": format!("SELECT $p{n} AS a, $q AS b")}});
+    let mut node = json!({"type": "row", "children": (0..20_000).map(sql).collect::<Vec<_>>()});
+    for n in 0..40 {
+        let runner = json!({"name": format!("runner number {n}"), "sql": "SELECT 1 AS a"});
+        node = json!({"type": "sql-runner", "props": runner, "children": [node]});
+    }
+    let only = (20_000..120_000).map(|n| format!("q{n}")).collect::<Vec<_>>();
+    let reply = run(&fixture(), json!({"config": node, "only": only}));
+    assert_eq!(reply["data"], json!({}));
+    assert_eq!(reply["depMap"].as_object().map(Map::len), Some(20_001));
+}
+
+#[test]
 fn a_parameter_of_the_request_wins_even_with_null() {
     let config = json!({"type": "div", "children": [
         {"type": "dropdown", "props": {"param": "s", "defaultValue": "x"}},

@@ -1,5 +1,7 @@
 //! The walk over a configuration: finds queries, `sql-runner`s and defaults, and stamps the queries.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{QueryAt, RUNNER_ROWS, RunnerAt};
@@ -17,14 +19,15 @@ pub(super) struct Walk {
 impl Walk {
     /// Pre-order: the node, its layers, its children, then the widgets of a canvas. What has another
     /// shape is passed over.
-    pub(super) fn node(&mut self, node: &mut Value, scope: &[Runner]) {
+    pub(super) fn node(&mut self, node: &mut Value, scope: &Arc<[Runner]>) {
         let Value::Object(node) = node else { return };
         let kind = node.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut inner = scope.to_vec();
+        let mut inner = Arc::clone(scope);
         if let Some(Value::Object(props)) = node.get_mut("props") {
             self.default(props);
             if kind == "sql-runner" {
-                inner.extend(self.runner(props, scope));
+                let own = self.runner(props, scope);
+                inner = own.map_or(inner, |own| scope.iter().cloned().chain([own]).collect());
             } else if let Some(sql) = text(props.get("sql")) {
                 let id = self.query(sql, scope);
                 props.insert("_queryId".to_owned(), id);
@@ -56,13 +59,13 @@ impl Walk {
         }
     }
 
-    fn query(&mut self, sql: String, scope: &[Runner]) -> Value {
+    fn query(&mut self, sql: String, scope: &Arc<[Runner]>) -> Value {
         let id = format!("q{}", self.queries.len());
-        self.queries.push(QueryAt { id: id.clone(), sql, scope: scope.to_vec() });
+        self.queries.push(QueryAt { id: id.clone(), sql, scope: Arc::clone(scope) });
         Value::String(id)
     }
 
-    fn layer(&mut self, layer: &mut Value, scope: &[Runner]) {
+    fn layer(&mut self, layer: &mut Value, scope: &Arc<[Runner]>) {
         if let Value::String(udf) = layer {
             *layer = Value::Object(Map::from_iter([(
                 "udf".to_owned(),
@@ -89,7 +92,7 @@ impl Walk {
         }
     }
 
-    fn runner(&mut self, props: &Map<String, Value>, scope: &[Runner]) -> Option<Runner> {
+    fn runner(&mut self, props: &Map<String, Value>, scope: &Arc<[Runner]>) -> Option<Runner> {
         let name = text(props.get("name"))?;
         let sql = text(props.get("sql"))?;
         let rows = props
@@ -97,7 +100,7 @@ impl Walk {
             .and_then(Value::as_u64)
             .map_or(RUNNER_ROWS, |n| usize::try_from(n).unwrap_or(usize::MAX));
         let id = self.runners.len();
-        self.runners.push(RunnerAt { name: name.clone(), sql, rows, scope: scope.to_vec() });
+        self.runners.push(RunnerAt { name: name.clone(), sql, rows, scope: Arc::clone(scope) });
         Some(Runner { name, id })
     }
 }
