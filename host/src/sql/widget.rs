@@ -43,6 +43,8 @@ struct RunnerAt {
     name: String,
     sql: String,
     rows: usize,
+    /// What stands under `maxRows` and is no number of rows.
+    unfit: Option<Value>,
     scope: Arc<[Runner]>,
 }
 
@@ -181,6 +183,16 @@ impl Widget {
     ) -> Result<Arc<Table>, SqlError> {
         let runner = &self.runners[id];
         let keep = (!plan::has_limit(&runner.sql, sql.engine.dialect())).then_some(runner.rows);
+        if let (Some(unfit), Some(_)) = (&runner.unfit, keep) {
+            warnings.push(json!({
+                "type": "sql-runner",
+                "props": ["maxRows"],
+                "message": format!(
+                    "`maxRows` of `{}` is {unfit}, which is no number of rows, so {} apply",
+                    runner.name, runner.rows
+                ),
+            }));
+        }
         let answer = sql.query(planned, sources, keep).map_err(|error| self.blame(id, error))?;
         if answer.cut {
             warnings.push(json!({

@@ -124,6 +124,38 @@ fn a_runner_keeps_the_types_of_its_columns_with_any_rows_and_with_none() {
 }
 
 #[test]
+fn a_number_of_rows_is_one_however_it_is_written() {
+    for (rows, kept, warnings) in [
+        ("2", 2, json!(["more than 2 rows"])),
+        ("2.0", 2, json!(["more than 2 rows"])),
+        ("2e0", 2, json!(["more than 2 rows"])),
+        ("0", 0, json!(["more than 0 rows"])),
+        ("-0.0", 0, json!(["more than 0 rows"])),
+        ("1e30", 30, json!([])),
+        ("null", 30, json!([])),
+        ("2.5", 30, json!(["`maxRows` of `src` is 2.5, which"])),
+        ("-1", 30, json!(["`maxRows` of `src` is -1, which"])),
+        ("\"2\"", 30, json!(["`maxRows` of `src` is \"2\", which"])),
+        ("[2]", 30, json!(["`maxRows` of `src` is [2], which"])),
+    ] {
+        let given: Value = serde_json::from_str(rows).unwrap();
+        let config = json!({"type": "sql-runner",
+            "props": {"name": "src", "sql": "SELECT id FROM {{list_cards}}", "maxRows": given},
+            "children": metric("SELECT count(*) AS n FROM {{src}}")});
+        let reply = run(&fixture(), json!({"config": config}));
+        assert_eq!(reply["data"]["q0"]["rows"], json!([{"n": kept}]), "{rows}: {reply}");
+        let (said, warnings) =
+            (reply["warnings"].as_array().unwrap(), warnings.as_array().unwrap());
+        assert_eq!(said.len(), warnings.len(), "{rows}: {reply}");
+        for (said, want) in said.iter().zip(warnings) {
+            let told = said["message"].as_str().unwrap();
+            assert!(told.contains(want.as_str().unwrap()), "{rows}: {told}");
+            assert_eq!(said["props"], json!(["maxRows"]), "{rows}");
+        }
+    }
+}
+
+#[test]
 fn a_runner_that_fails_fails_its_readers_and_nobody_else() {
     let config = json!({"type": "sql-runner", "props": {"name": "src", "sql": "SELECT nope FROM {{list_cards}}"}, "children": [
         metric("SELECT count(*) AS n FROM {{src}}"),

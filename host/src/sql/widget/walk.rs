@@ -95,14 +95,34 @@ impl Walk {
     fn runner(&mut self, props: &Map<String, Value>, scope: &Arc<[Runner]>) -> Option<Runner> {
         let name = text(props.get("name"))?;
         let sql = text(props.get("sql"))?;
-        let rows = props
-            .get("maxRows")
-            .and_then(Value::as_u64)
-            .map_or(RUNNER_ROWS, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        let given = props.get("maxRows").filter(|rows| !rows.is_null());
+        let rows = given.map_or(Some(RUNNER_ROWS), whole);
         let id = self.runners.len();
-        self.runners.push(RunnerAt { name: name.clone(), sql, rows, scope: Arc::clone(scope) });
+        let unfit = given.filter(|_| rows.is_none()).cloned();
+        let rows = rows.unwrap_or(RUNNER_ROWS);
+        self.runners.push(RunnerAt {
+            name: name.clone(),
+            sql,
+            rows,
+            unfit,
+            scope: Arc::clone(scope),
+        });
         Some(Runner { name, id })
     }
+}
+
+/// A number of rows, however it is written: `2.0` is one, `"2"` and `-2` are none.
+fn whole(value: &Value) -> Option<usize> {
+    let Value::Number(number) = value else { return None };
+    if let Some(rows) = number.as_u64() {
+        return Some(usize::try_from(rows).unwrap_or(usize::MAX));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is whole and not negative, and beyond all rows there is no difference"
+    )]
+    number.as_f64().filter(|rows| *rows >= 0.0 && rows.fract() == 0.0).map(|rows| rows as usize)
 }
 
 /// A text that is not blank.
