@@ -64,7 +64,7 @@ pub use json::{JsonText, Object, ToJson};
 pub use json_text::{Json as JsonRef, Kind as JsonKind, ParseError};
 pub use log::Log;
 pub use page::{Page, Rows};
-pub use params::{FromParam, Json, Params};
+pub use params::{FieldNames, FromParam, Json, Params};
 pub use record::{ObjectEdit, Record};
 pub use reply::Reply;
 pub use sdk_macros::udf;
@@ -76,10 +76,10 @@ pub use udf::Udf;
 /// Everything a typical operation needs: `use sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::{
-        Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind, Folder,
-        FolderEntry, FolderGuard, HttpReply, HttpRequest, Json, JsonKind, JsonRef, JsonText, Log,
-        Object, ObjectEdit, Page, Record, Reply, Timestamp, ToJson, Transaction, UdfError, Value,
-        json, text, udf,
+        Collection, CollectionMut, CollectionState, Column, ColumnKind, Context, ErrorKind,
+        FieldNames, Folder, FolderEntry, FolderGuard, HttpReply, HttpRequest, Json, JsonKind,
+        JsonRef, JsonText, Log, Object, ObjectEdit, Page, Record, Reply, Timestamp, ToJson,
+        Transaction, UdfError, Value, json, text, udf,
     };
 }
 

@@ -8,6 +8,10 @@ use crate::error::UdfError;
 use crate::json::JsonText;
 use crate::wire::CallFrame;
 
+mod fields;
+
+pub use fields::FieldNames;
+
 /// How many characters of a bad value an error repeats.
 const SHOWN: usize = 60;
 

@@ -27,6 +27,8 @@ mod inbox;
 #[cfg(test)]
 mod lanes;
 #[cfg(test)]
+mod listings;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod living_ui;

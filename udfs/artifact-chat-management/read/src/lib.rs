@@ -21,9 +21,9 @@ fn read(
     /// Continue after this chat: the `cursor` of the last one seen (ask for it in `fields`), or its id.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     let filters =
         [("artifactStem", artifact_stem), ("project", project), ("artifactType", artifact_type)];
@@ -36,5 +36,5 @@ fn read(
     for (field, wanted) in filters {
         found.retain(|chat| chat.is(field, wanted));
     }
-    Page { limit, after, fields }.oldest_first(found)?.reply()
+    Page { limit, after, fields: &fields }.oldest_first(found)?.reply()
 }

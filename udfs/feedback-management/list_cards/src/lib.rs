@@ -15,11 +15,11 @@ fn list_cards(
     /// Continue after this card: the `cursor` of the last one seen (ask for it in `fields`), or its id.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     let cards = ctx.read("cards")?;
     let found = if task.is_empty() { cards.records() } else { cards.matching("taskId", task) };
-    Page { limit, after, fields }.oldest_first(found)?.reply()
+    Page { limit, after, fields: &fields }.oldest_first(found)?.reply()
 }

@@ -16,11 +16,11 @@ fn list_open_cards(
     /// Continue after this card: the `cursor` of the last one seen (ask for it in `fields`), or its id.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     let mut open = ctx.read("cards")?.matching("status", "pending");
     open.retain(|card| card::wakes(card) && (project.is_empty() || card.is("project", project)));
-    Page { limit, after, fields }.oldest_first(open)?.reply()
+    Page { limit, after, fields: &fields }.oldest_first(open)?.reply()
 }

@@ -17,14 +17,14 @@ fn read(
     /// Continue after this run: the `cursor` of the last one seen (ask for it in `fields`), or its id.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     let runs = ctx.read("runs")?;
     let found = match params::task_filter(task_ids) {
         None => runs.records(),
         Some(ids) => runs.matching_any("taskId", &ids),
     };
-    Page { limit, after, fields }.oldest_first(found)?.reply()
+    Page { limit, after, fields: &fields }.oldest_first(found)?.reply()
 }

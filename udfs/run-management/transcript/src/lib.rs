@@ -16,13 +16,13 @@ fn transcript(
     /// How many entries were seen before; empty = none.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted of entries that are objects; `*` = all, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted of entries that are objects; `*` = all, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     let entries = match ctx.log(run_common::TRANSCRIPTS, run_id)? {
         Some(log) => log.read()?,
         None => Vec::new(),
     };
-    Page { limit, after, fields }.in_order(entries)?.reply()
+    Page { limit, after, fields: &fields }.in_order(entries)?.reply()
 }

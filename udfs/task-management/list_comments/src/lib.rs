@@ -15,14 +15,14 @@ fn list_comments(
     /// Continue after this comment: the `cursor` of the last one seen (ask for it in `fields`), or its id.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted; `*` = all stored ones, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     if task_id.is_empty() {
         return Ok(Reply::records([]));
     }
-    Page { limit, after, fields }
+    Page { limit, after, fields: &fields }
         .oldest_first(ctx.read("comments")?.matching("taskId", task_id))?
         .reply()
 }

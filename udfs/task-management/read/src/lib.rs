@@ -20,14 +20,14 @@ fn read(
     /// Continue after this task: the `cursor` of the last one seen (ask for it in `fields`), or its id.
     #[arg(default)]
     after: &str,
-    /// Comma list of the top-level fields wanted; `*` = all, `cursor` = its place for `after`.
+    /// Comma list, or JSON list, of the top-level fields wanted; `*` = all, `cursor` = its place for `after`.
     #[arg(default)]
-    fields: &str,
+    fields: FieldNames,
 ) -> Result<Reply, UdfError> {
     let tasks = ctx.read("tasks")?;
     let found =
         if project.is_empty() { tasks.records() } else { tasks.matching("project", project) };
     let runs = ctx.read("runs")?;
-    let page = Page { limit, after, fields }.newest_first(found)?;
+    let page = Page { limit, after, fields: &fields }.newest_first(found)?;
     page.map(|task| runs::with_runs(task, &runs))?.reply()
 }
