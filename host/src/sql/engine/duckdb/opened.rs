@@ -64,12 +64,14 @@ impl Opened {
         self.database.connect().and_then(|connection| connection.execute("SELECT 1")).is_ok()
     }
 
+    /// What was seen in a text, if it is the one that was looked at last.
+    pub(super) fn known(&self, sql: &str) -> Option<Arc<Looked>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|(text, _)| text == sql).map(|(_, looked)| Arc::clone(looked))
+    }
+
     /// Refuses a text of several statements, or one that calls what may not be called.
     pub(super) fn look(&self, connection: &Connection, sql: &str) -> Result<Arc<Looked>, Stop> {
-        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, looked)) = last().as_ref().filter(|(text, _)| text == sql) {
-            return Ok(Arc::clone(looked));
-        }
         let statements = connection.statements(sql)?.count();
         let pivot = statements == 2 && !has_semicolon(sql);
         if statements > 1 && !pivot {
@@ -78,7 +80,8 @@ impl Opened {
         let syntax = Syntax::of(connection, sql);
         self.denied.check(&syntax, sql)?;
         let looked = Arc::new(Looked { pivot, syntax });
-        *last() = Some((sql.to_owned(), Arc::clone(&looked)));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((sql.to_owned(), Arc::clone(&looked)));
         Ok(looked)
     }
 }

@@ -1,5 +1,5 @@
 //! How a result is read: through a statement around the user's, which turns every column into text by its type, so that
-//! numbers stay exact and JSON stays JSON.
+//! numbers stay exact and JSON stays JSON. Where all are texts there is none.
 
 use json_text::Specials;
 

@@ -31,6 +31,17 @@ pub(in crate::sql::engine::duckdb) struct ResultColumn {
     pub(in crate::sql::engine::duckdb) declared: Declared,
 }
 
+impl ResultColumn {
+    /// Whether its cells are the texts that are to be read.
+    pub(in crate::sql::engine::duckdb) fn is_stored_as_text(&self) -> bool {
+        let known = (self.read, self.declared.kind, &self.declared.sql_type);
+        matches!(
+            known,
+            (ReadType::Text, Some(Kind::Text), None) | (ReadType::Json, Some(Kind::Json), None)
+        )
+    }
+}
+
 /// The statements of a text.
 pub(in crate::sql::engine::duckdb) struct Statements<'c> {
     pub(super) connection: &'c Connection,
