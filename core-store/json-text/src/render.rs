@@ -8,7 +8,15 @@ use crate::{MAX_DEPTH, ParseError, Specials, number, string};
 
 /// What a text may grow to when it is indented: so many bytes, and so many for each byte of it. One that many thousand
 /// members of one list stand a thousand levels deep in would fill the memory with blanks.
-const GROWTH: (usize, usize) = (16 << 20, 32);
+const GROWTH: Growth = Growth { bytes: 16 << 20, times: 32 };
+/// The same for a whole file, which another program may have written without indentation.
+const FILE_GROWTH: Growth = Growth { bytes: 1 << 30, times: 32 };
+
+#[derive(Clone, Copy)]
+struct Growth {
+    bytes: usize,
+    times: usize,
+}
 
 /// Where line breaks and blanks go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +69,7 @@ fn render_within(
     out: &mut String,
 ) -> Result<(), ParseError> {
     let start = out.len();
-    let mut renderer = Renderer::new(text, layout, out, None);
+    let mut renderer = Renderer::new((text, GROWTH), layout, out, None);
     let result = walk(text, levels, specials, &mut renderer).and_then(|()| renderer.finish(text));
     if result.is_err() {
         out.truncate(start);
@@ -78,7 +86,8 @@ pub fn render_list(
     items: &mut Vec<Range<usize>>,
 ) -> Result<(), ParseError> {
     let (start, first) = (out.len(), items.len());
-    let mut renderer = Renderer::new(text, Layout::Pretty { level: 0 }, out, Some(items));
+    let mut renderer =
+        Renderer::new((text, FILE_GROWTH), Layout::Pretty { level: 0 }, out, Some(items));
     let result =
         walk(text, MAX_DEPTH, specials, &mut renderer).and_then(|()| renderer.finish(text));
     if result.is_err() {
@@ -125,7 +134,7 @@ struct Renderer<'o> {
 
 impl<'o> Renderer<'o> {
     fn new(
-        text: &str,
+        (text, growth): (&str, Growth),
         layout: Layout,
         out: &'o mut String,
         items: Option<&'o mut Vec<Range<usize>>>,
@@ -134,7 +143,7 @@ impl<'o> Renderer<'o> {
             Layout::Pretty { level } => level,
             Layout::Line | Layout::Compact => 0,
         };
-        let growth = text.len().saturating_mul(GROWTH.1).saturating_add(GROWTH.0);
+        let growth = text.len().saturating_mul(growth.times).saturating_add(growth.bytes);
         let most = out.len().saturating_add(growth);
         Self { layout, level, out, items, members: Vec::new(), open: Vec::new(), most }
     }

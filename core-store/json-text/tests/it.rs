@@ -151,7 +151,8 @@ fn a_text_does_not_grow_out_of_proportion() {
     assert_eq!(error.reason(), "with its indentation it takes more than 22 MiB");
     assert_eq!(out, "before");
     assert!(out.capacity() < 64 << 20, "{}", out.capacity());
-    assert!(render_list(&deep(900), Specials::Refuse, &mut out, &mut Vec::new()).is_err());
+    // A file holds many records, and may have been written in one line.
+    assert!(render_list(&deep(900), Specials::Refuse, &mut out, &mut Vec::new()).is_ok());
     assert!(shown(&deep(30), layout).is_ok());
     assert!(shown(&deep(900), Layout::Line).is_ok());
 }
