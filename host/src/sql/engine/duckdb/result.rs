@@ -69,7 +69,10 @@ pub(super) fn write(text: Option<&str>, read: ReadType, out: &mut String) {
                 .bytes()
                 .all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E')) =>
         {
-            out.push_str(text);
+            let (sign, digits) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+            // A DECIMAL without digits before its point is written without the zero that JSON wants.
+            let zero = if digits.starts_with('.') { "0" } else { "" };
+            out.extend([sign, zero, digits]);
         }
         ReadType::Number => out.push_str("null"),
         ReadType::Json | ReadType::Nested => match json(text) {
