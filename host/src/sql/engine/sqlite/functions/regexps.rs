@@ -34,12 +34,13 @@ pub(super) fn register(
     super::register_all(connection, flags, functions)
 }
 
-/// Bytes that a pattern may take once it is read, and the rungs on the way there.
-const SIZES: [usize; 5] = [4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20];
+/// Bytes that a pattern may take once it is read: the first that is tried, each time the double, and the most.
+const FIRST_SIZE: usize = 4 << 10;
+const MOST_SIZE: usize = 16 << 20;
 
 /// Bytes of a pattern times those of a text: to look for the one in the other takes that many steps at worst, some
 /// thousand millions a second, and nothing interrupts it.
-const MOST_STEPS: usize = 1 << 38;
+const MOST_STEPS: usize = 1 << 39;
 
 /// A pattern, and about how large it is.
 struct Pattern {
@@ -53,20 +54,24 @@ impl Pattern {
             let mut builder = RegexBuilder::new(pattern);
             builder.case_insensitive(any_case).size_limit(size).build()
         };
-        for size in SIZES {
+        let mut size = FIRST_SIZE;
+        loop {
             match read(size) {
                 Ok(regex) => return Ok(Self { regex, size }),
-                Err(regex::Error::CompiledTooBig(_)) if size < SIZES[SIZES.len() - 1] => {}
+                Err(regex::Error::CompiledTooBig(_)) if size < MOST_SIZE => size *= 2,
                 Err(error) => return Err(error),
             }
         }
-        Err(regex::Error::CompiledTooBig(SIZES[SIZES.len() - 1]))
     }
 
     /// What looks for it in this text.
     fn within(&self, text: &str) -> Result<&Regex> {
         if self.size.saturating_mul(text.len()) > MOST_STEPS {
-            return refuse("the pattern is too large for a text of this length");
+            return refuse(format!(
+                "a pattern of {} KiB, once it is read, is too large for a text of {} KiB",
+                self.size >> 10,
+                text.len() >> 10
+            ));
         }
         Ok(&self.regex)
     }
