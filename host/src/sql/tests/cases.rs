@@ -181,8 +181,8 @@ fn run(engine: Box<dyn Engine>, duckdb_at_least: usize) {
     assert!(tally["duckdb"].0 >= duckdb_at_least, "the duckdb group fell to {}", tally["duckdb"].0);
 }
 
-/// The duckdb engine, if its library is there. Loud if not: the tests that need it do nothing then.
-/// DuckDB with a database of its own, which stays open to the end of the tests.
+/// DuckDB with a database of its own, which stays open to the end of the tests. Loud if its library is not there: the
+/// tests that need it do nothing then.
 pub(super) fn duckdb() -> Option<DuckDb> {
     let named = std::env::var_os("DUCKDB_LIB_DIR").map(PathBuf::from);
     let cache = std::env::var_os("XDG_CACHE_HOME")

@@ -420,7 +420,7 @@ fn both_engines_give_the_same() {
 }
 
 #[test]
-fn characters_change_case_as_in_shared_duckdb() {
+fn characters_change_case_as_in_duckdb() {
     // Latin, Greek, Cyrillic: elsewhere the two know Unicode of different years.
     for block in [0x80..0x180, 0x370..0x400, 0x400..0x530, 0x1e00..0x1f00, 0x1f00..0x2000] {
         let text = block.filter_map(char::from_u32).collect::<String>();
