@@ -14,8 +14,8 @@ use cursor::Cursor;
 /// operation takes beside its own. Left out, they mean the whole list of whole records.
 ///
 /// A page goes on where another ended although records were added or removed meanwhile: a cursor
-/// names the record and its place in the order, not a count of records. A record that stays is on one
-/// of the pages, whatever goes; it may be on two of them where many of one stamp went at once.
+/// names the record and its place in the order, not a count of records. A record with an id that stays
+/// is on one of the pages, whatever goes; it may be on two of them where many of one stamp went at once.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Page<'a> {
     /// At most so many records; 0 = all.
