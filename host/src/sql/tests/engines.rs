@@ -90,6 +90,21 @@ fn an_integer_beside_a_boolean_stays_a_number() {
 }
 
 #[test]
+fn a_number_has_a_digit_before_its_point() {
+    for (name, engine) in engines() {
+        let sql = Sql::new(engine, Limits::default());
+        for (number, want) in [(".5", "0.5"), ("-.25", "-0.25"), ("10.50 - 10", "0.50")] {
+            let answer = answer(&sql, &cards(), &format!("SELECT {number} AS n"), json!({}));
+            let want = format!("[{{\"n\":{want}}}]");
+            let same = answer.as_ref().is_ok_and(|rows| {
+                *rows == want || name == "sqlite" && *rows == want.replace("0}", "}")
+            });
+            assert!(same, "{name}: {number}: {answer:?}");
+        }
+    }
+}
+
+#[test]
 fn a_number_beyond_a_double_leaves_its_json_json() {
     let cards =
         r#"[{"id": "a", "payload": {"n": 1e400, "t": "nan"}}, {"id": "b", "payload": [1]}]"#;
@@ -171,6 +186,8 @@ fn what_is_refused_leaves_the_engine_working() {
             ("SELECT ?", &[400][..]),
             ("SELECT 1; SELECT 2", &[400]),
             ("PRAGMA database_list", &[400]),
+            ("PRAGMA version", &[400]),
+            ("PRAGMA show_tables", &[400]),
             ("EXPLAIN SELECT 1", &[400]),
             ("SELECT * FROM list_cards", &[400]),
             ("SELECT nope FROM {{list_cards}}", &[400]),

@@ -93,11 +93,11 @@ impl<'q> Session<'q> {
     /// # Errors
     /// Whatever is wrong with it, or that it takes too much.
     pub(super) fn answer(self) -> Result<Answer, SqlError> {
-        let (sql, pivot) = (self.query.sql.to_owned(), self.looked.pivot);
+        let (sql, looked) = (self.query.sql.to_owned(), Arc::clone(&self.looked));
         let (limits, keep) = (self.query.limits.clone(), self.query.keep);
         // What the rows take to get there is not the statement's time.
         within(self.left, self.query, &self.connection, move |connection| {
-            answer(connection, &sql, pivot, (&limits, keep))
+            answer(connection, &sql, &looked, (&limits, keep))
         })
     }
 }
@@ -220,9 +220,10 @@ impl Stop {
 fn answer(
     connection: &Connection,
     sql: &str,
-    pivot: bool,
+    looked: &Looked,
     (limits, keep): (&Limits, Option<usize>),
 ) -> Result<Answer, Stop> {
+    let pivot = looked.pivot;
     // The text as it is, so that nothing in it can end the statement around it.
     let statements = connection.statements(sql)?;
     if pivot {
@@ -231,7 +232,9 @@ fn answer(
     let prepared = statements.prepare(statements.count() - 1)?;
     check(&prepared)?;
     let columns = prepared.columns();
-    if columns.iter().all(ResultColumn::is_stored_as_text) {
+    // What is no SELECT but becomes one, such as a PRAGMA, is refused by the statement around it.
+    let select = looked.syntax.text().is_some();
+    if select && columns.iter().all(ResultColumn::is_stored_as_text) {
         return taken(&prepared, columns, (limits, keep));
     }
     drop(prepared);

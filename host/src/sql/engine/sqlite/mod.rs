@@ -169,7 +169,8 @@ fn attempt(query: &Query<'_>) -> Result<Outcome, Fault> {
     let mut kinds = own_kinds.cloned().unwrap_or_else(|| kinds(&statement, query));
     let compound = own_kinds.is_none() && is_compound(query.sql);
     if compound && kinds.contains(&Some(Kind::Boolean)) {
-        // SQLite tells of the first arm alone; an integer of another one is no boolean.
+        // SQLite tells of the first arm alone; an integer of another one is no boolean. What the others are is known
+        // of a statement that can be translated.
         let of_all = translate::translate(query).ok().map(|translated| translated.kinds);
         for (kind, of_all) in kinds.iter_mut().zip(of_all.into_iter().flatten()) {
             *kind = kind.filter(|kind| *kind != Kind::Boolean || of_all == Some(Kind::Boolean));
