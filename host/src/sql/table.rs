@@ -84,6 +84,12 @@ pub struct Column {
     pub sql_type: Option<String>,
 }
 
+impl From<Column> for Declared {
+    fn from(Column { name, kind, sql_type }: Column) -> Self {
+        Self { name, kind: Some(kind), sql_type }
+    }
+}
+
 /// Rows and typed columns.
 #[derive(Debug)]
 pub struct Table {

@@ -68,12 +68,11 @@ impl<'q> Session<'q> {
                     Kind::Integer => ("BIGINT", WrittenType::Bigint),
                     Kind::Double => ("DOUBLE", WrittenType::Double),
                     Kind::Boolean => ("BOOLEAN", WrittenType::Boolean),
+                    // A number as it is written.
+                    Kind::Json if column.sql_type.is_some() => ("VARCHAR", WrittenType::Varchar),
                     Kind::Json => ("JSON", WrittenType::Json),
                 };
-                types.push(match written {
-                    WrittenType::Json if column.sql_type.is_some() => WrittenType::Varchar,
-                    written => written,
-                });
+                types.push(written);
                 let comma = if at > 0 { "," } else { "" };
                 // What its cells are is turned into it as they are added.
                 let sql = column.sql_type.as_deref().unwrap_or(sql);

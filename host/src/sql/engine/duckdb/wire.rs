@@ -107,29 +107,26 @@ impl Ask {
 
     /// The tables, without rows.
     pub(super) fn tables(&self) -> io::Result<Vec<(String, Feed)>> {
-        let table =
-            |shape: &Shape| {
-                let declared = shape.columns.iter().map(|Column { name, kind, sql_type }| {
-                    Declared { name: name.clone(), kind: Some(*kind), sql_type: sql_type.clone() }
-                });
-                let empty = Table::new(&declared.collect::<Vec<_>>(), Body::Records(Vec::new()));
-                let empty = Arc::new(empty.map_err(io::Error::other)?);
-                let feed = match &shape.parts {
-                    None => Feed::Whole(empty),
-                    Some(PartsRead { by, known }) => {
-                        let part = |(column, text): &(usize, String)| {
-                            (Part { column: *column, text: text.clone() }, Arc::clone(&empty))
-                        };
-                        Feed::Parts(Arc::new(Parts {
-                            columns: shape.columns.clone(),
-                            by: by.clone(),
-                            known: known.iter().map(part).collect(),
-                            moment: None,
-                        }))
-                    }
-                };
-                Ok((shape.name.clone(), feed))
+        let table = |shape: &Shape| {
+            let declared = shape.columns.iter().cloned().map(Declared::from);
+            let empty = Table::new(&declared.collect::<Vec<_>>(), Body::Records(Vec::new()));
+            let empty = Arc::new(empty.map_err(io::Error::other)?);
+            let feed = match &shape.parts {
+                None => Feed::Whole(empty),
+                Some(PartsRead { by, known }) => {
+                    let part = |(column, text): &(usize, String)| {
+                        (Part { column: *column, text: text.clone() }, Arc::clone(&empty))
+                    };
+                    Feed::Parts(Arc::new(Parts {
+                        columns: shape.columns.clone(),
+                        by: by.clone(),
+                        known: known.iter().map(part).collect(),
+                        moment: None,
+                    }))
+                }
             };
+            Ok((shape.name.clone(), feed))
+        };
         self.tables.iter().map(table).collect()
     }
 }
